@@ -11,7 +11,7 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -22,7 +22,7 @@ import msgspec
 import trivet
 from retrieval.api.app import create_app
 from retrieval.api.metrics import Metrics
-from retrieval.api.openapi_page import description_of, meaning, sentence
+from retrieval.api.openapi_page import description_of, kind_of, meaning, schema_of, sentence
 from retrieval.cli import main as command_line
 from retrieval.settings import Settings, variable_of
 
@@ -34,7 +34,7 @@ _DEPENDENT = {
 }
 """Defaults that differ from machine to machine, or with other settings."""
 
-Schema = dict[str, Any]
+Schema = Mapping[str, Any]
 
 
 def http() -> Iterator[str]:
@@ -57,9 +57,8 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
     yield f"### {operation['summary']}\n\n`{method.upper()} {path}`\n\n{operation['description']}".rstrip()
     if parameters := operation.get("parameters"):
         rows = [
-            (f"`{one['name']}`", one["in"], _kind(schema) or "object", meaning(one["description"], schema))
+            (f"`{one['name']}`", one["in"], _kind(schema_of(one)), meaning(one["description"], schema_of(one)))
             for one in parameters
-            for schema in [one.get("schema", {})]
         ]
         yield _table(("parameter", "in", "type", "meaning"), rows)
     for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
@@ -109,19 +108,7 @@ def _default(schema: Schema) -> str:
 
 
 def _kind(schema: Schema) -> str:
-    """A schema's type in words, with a link to the object."""
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    if "anyOf" in schema:
-        return " or ".join(_kind(choice) for choice in schema["anyOf"])
-    if "enum" in schema:
-        return ", ".join(f"`{value}`" for value in schema["enum"])
-    if schema.get("type") == "array":
-        return f"list of {_kind(schema['items'])}" if schema.get("items") else "list"
-    if schema.get("format") == "date-time":
-        return "time"
-    return str(schema.get("type", ""))
+    return kind_of(schema, lambda name: f"[{name}](#{name.lower()})", lambda value: f"`{value}`")
 
 
 def python() -> Iterator[str]:

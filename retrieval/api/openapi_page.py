@@ -6,7 +6,8 @@ import base64
 import hashlib
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from html import escape
 from importlib import resources
 from string import Template
@@ -97,10 +98,14 @@ def _section(document: Mapping[str, Any], method: str, path: str, operation: Map
 
 
 def _parameter(parameter: Mapping[str, Any]) -> str:
-    schema = parameter.get("schema") or next(iter(parameter["content"].values()))["schema"]
-    is_required = parameter.get("required", False)
-    text = parameter.get("description", "")
-    return _row(parameter["name"], f"<td>{parameter['in']}", schema, text, is_required=is_required)
+    is_required, text = parameter.get("required", False), parameter.get("description", "")
+    return _row(parameter["name"], f"<td>{parameter['in']}", schema_of(parameter), text, is_required=is_required)
+
+
+def schema_of(parameter: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a parameter; one that is a JSON document has it below its media type."""
+    schema: Mapping[str, Any] = parameter.get("schema") or parameter["content"][JSON_TYPE]["schema"]
+    return schema
 
 
 def _type(name: str, schema: Mapping[str, Any]) -> str:
@@ -141,21 +146,24 @@ def description_of(schema: Mapping[str, Any]) -> str:
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
-    """The type of a value, with links to the types that it is made of."""
+    return kind_of(schema, lambda name: f'<a href="#type-{name}"><code>{name}</code></a>', _value)
+
+
+def kind_of(schema: Mapping[str, Any], link: Callable[[str], str], show: Callable[[Any], str]) -> str:
+    """The type of a value in words; `link` writes the name of a type that it is made of, `show` a value."""
+    kind = partial(kind_of, link=link, show=show)
     if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return f'<a href="#type-{name}"><code>{name}</code></a>'
+        return link(schema["$ref"].rpartition("/")[2])
     if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(_kind(one) for one in schema["anyOf"]))
+        return " or ".join(dict.fromkeys(map(kind, schema["anyOf"])))
     if "enum" in schema:
-        return " or ".join(map(_value, schema["enum"]))
-    kind = schema.get("type", "any")
-    if kind == "array":
+        return ", ".join(map(show, schema["enum"]))
+    if schema.get("type") == "array":
         items = schema.get("prefixItems") or [schema.get("items", {})]  # a tuple has the former
-        return f"array of {', '.join(dict.fromkeys(map(_kind, items)))}"
-    if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
-        return f"object of {_kind(schema['additionalProperties'])}"
-    return str(schema.get("format", kind))
+        return f"list of {', '.join(dict.fromkeys(map(kind, items)))}"
+    if isinstance(values := schema.get("additionalProperties"), Mapping) and values:
+        return f"object of {kind(values)}"
+    return "time" if schema.get("format") == "date-time" else str(schema.get("type", "any"))
 
 
 def meaning(text: str, schema: Mapping[str, Any]) -> str:
