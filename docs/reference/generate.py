@@ -66,18 +66,10 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
         if "example" in body and media_type == "application/json":
             yield f"```json\n{json.dumps(body['example'], ensure_ascii=False, indent=2)}\n```"
     answers = [
-        (
-            status,
-            response["description"],
-            " or ".join(map(_kind, _bodies(response))),
-        )
-        for status, response in operation["responses"].items()
+        (status, one["description"], " or ".join(_kind(body["schema"]) for body in one.get("content", {}).values()))
+        for status, one in operation["responses"].items()
     ]
     yield _table(("status", "meaning", "body"), answers)
-
-
-def _bodies(response: Schema) -> list[Schema]:
-    return [content["schema"] for content in response.get("content", {}).values()]
 
 
 def _object(name: str, schema: Schema) -> Iterator[str]:
