@@ -167,3 +167,32 @@ def test_an_entity_is_found_by_its_very_name(console: Console) -> None:
     page.get_by_label("How is it connected with").fill("PA")
     page.get_by_role("button", name="Show").click()
     expect(page.locator(".path-steps")).to_contain_text("PA")
+
+
+def test_an_entity_that_is_gone_is_said_to_be_so_once(console: Console) -> None:
+    page = console.open("graph/gone")
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_contain_text("there is no entity with id 'gone'")
+    page.get_by_role("link", name="Whole graph").click()
+    expect(page.get_by_role("heading", name="entities in view")).to_be_visible()
+    console.faults[:] = [fault for fault in console.faults if "404" not in fault]
+
+
+def test_an_empty_namespace_says_how_it_is_filled(console: Console) -> None:
+    httpx.put(f"{console.url}/v1/namespaces/empty", json={}).raise_for_status()
+    page = console.open("graph", namespace="empty")
+    expect(page.get_by_role("complementary")).to_contain_text("No memories yet")
+
+
+def test_a_long_type_leaves_room_for_the_name(console: Console) -> None:
+    entity = {"name": "Porto", "type": "t" * 100}
+    path = f"{console.url}/v1/namespaces/types/memories"
+    httpx.post(path, json={"memories": [{"text": "It rained.", "entities": [entity]}]}).raise_for_status()
+    page = console.open("graph", namespace="types")
+    link = page.get_by_role("link", name="Porto")
+    expect(link).to_be_visible()
+    expect(page.get_by_role("heading", name="1 entity in view")).to_be_visible()
+    box = link.bounding_box()
+    assert box is not None
+    assert box["width"] > 30
+    assert page.locator(".graph-side").evaluate("side => side.scrollWidth <= side.clientWidth")

@@ -10,42 +10,58 @@ interface Props {
   namespace: string;
   id: string;
   graph: GraphInView;
+  graphError: Error | undefined;
+  onRetry: () => void;
   onExpand: () => void;
   onHover: (id: string | undefined) => void;
 }
 
 const FIRST = 12;
 
-/** An entity's page: what it is, whom it stands beside, and the memories that mention it. */
-export function EntityCard({ namespace, id, graph, onExpand, onHover }: Props) {
+/** An entity's page: what it is, whom it stands beside, and the memories that mention it; or why it is not there. */
+export function EntityCard({ namespace, id, graph, graphError, onRetry, onExpand, onHover }: Props) {
   const { data, error, reload } = useLoaded(
     (signal) => call<EntityPage>(within(namespace, "entities", id), { query: { words: true }, signal }),
     [namespace, id],
   );
-  if (error) return <Failure error={error} onRetry={reload} />;
-  if (!data) return null;
-  const neighbors = neighborsOf(graph, id);
+  const failure = error ?? graphError;
+  const retry = (): void => {
+    reload();
+    onRetry();
+  };
   return (
     <section class="panel entity-card" aria-live="polite">
       <p>
         <a href={href(namespace, "graph")}>Whole graph</a>
       </p>
-      <h2 class="entity-name">{data.name}</h2>
+      {failure && <Failure error={failure} onRetry={retry} />}
+      {data && <Details namespace={namespace} page={data} graph={graph} onExpand={onExpand} onHover={onHover} />}
+    </section>
+  );
+}
+
+type DetailsProps = Pick<Props, "namespace" | "graph" | "onExpand" | "onHover"> & { page: EntityPage };
+
+function Details({ namespace, page, graph, onExpand, onHover }: DetailsProps) {
+  const neighbors = neighborsOf(graph, page.id);
+  return (
+    <>
+      <h2 class="entity-name">{page.name}</h2>
       <p class="hint">
-        {data.type}, {counted(data.mentions, "mention", "mentions")}
-        {data.first_mentioned_at && `, ${day(data.first_mentioned_at)} to ${day(data.last_mentioned_at!)}`}
-        {data.aliases.length > 0 && `; also ${data.aliases.join(", ")}`}
+        {page.type}, {counted(page.mentions, "mention", "mentions")}
+        {page.first_mentioned_at && `, ${day(page.first_mentioned_at)} to ${day(page.last_mentioned_at!)}`}
+        {page.aliases.length > 0 && `; also ${page.aliases.join(", ")}`}
       </p>
       <p class="row">
         <button type="button" onClick={onExpand}>
           Expand
         </button>
-        <a class="button" href={href(namespace, "ask", "", { q: `What do we know about ${data.name}?` })}>
+        <a class="button" href={href(namespace, "ask", "", { q: `What do we know about ${page.name}?` })}>
           Ask about it
         </a>
       </p>
-      {data.relations.length > 0 && <Relations namespace={namespace} relations={data.relations} />}
-      <h3>Beside it in view</h3>
+      {page.relations.length > 0 && <Relations namespace={namespace} relations={page.relations} />}
+      {neighbors.length > 0 && <h3>Beside it in view</h3>}
       <ul class="entity-list">
         {neighbors.slice(0, FIRST).map(({ node, link }) => (
           <li key={node.id} onMouseEnter={() => onHover(node.id)} onMouseLeave={() => onHover(undefined)}>
@@ -57,15 +73,15 @@ export function EntityCard({ namespace, id, graph, onExpand, onHover }: Props) {
       {neighbors.length > FIRST && <p class="hint">and {neighbors.length - FIRST} more</p>}
       <h3>Memories</h3>
       <ul class="entity-memories">
-        {data.memories.map((memory) => (
+        {page.memories.map((memory) => (
           <li key={memory.id}>
             <a href={href(namespace, "memories", memory.id)}>{memory.snippet}</a>
             <span class="hint"> {day(memory.created_at)}</span>
           </li>
         ))}
       </ul>
-      {data.next_cursor && <p class="hint">The newest {data.memories.length} are shown.</p>}
-    </section>
+      {page.next_cursor && <p class="hint">The newest {page.memories.length} are shown.</p>}
+    </>
   );
 }
 

@@ -4,8 +4,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 
 import { type EntityEdge, type EntitySummary, type Neighborhood, call, callText, within } from "../api";
 import type { ViewProps } from "../app";
+import { counted } from "../format";
 import { go, href, parted } from "../route";
 import { Failure } from "../ui/failure";
+import { NoneYet } from "../ui/none_yet";
 import { attempt } from "../ui/toasts";
 import { EntityCard } from "./entity_card";
 import { EntitySearch } from "./entity_search";
@@ -19,11 +21,12 @@ const START = 80;
 const NEIGHBORS = 30;
 
 /** The entities of a namespace and what joins them, as a picture and as a list that says the same. */
-export function Graph({ namespace, route }: ViewProps) {
+export function Graph({ namespace, namespaces, route }: ViewProps) {
   const selected = route.id || undefined;
   const target = route.query.get("to") ?? undefined;
   const memory = route.query.get("memory") ?? undefined;
   const names = route.query.get("path") ?? undefined;
+  const isEmpty = namespaces.some(({ name, memories }) => name === namespace && memories === 0);
   const [graph, setGraph] = useState(emptyGraph);
   const [filters, setFilters] = useState<GraphFilters>(NO_FILTERS);
   const [hovered, setHovered] = useState<string>();
@@ -128,7 +131,7 @@ export function Graph({ namespace, route }: ViewProps) {
       />
       <aside class="graph-side" aria-label="Entities">
         <EntitySearch namespace={namespace} />
-        {error && <Failure error={error} onRetry={() => void show()} />}
+        {error && !selected && <Failure error={error} onRetry={() => void show()} />}
         {names && <Way namespace={namespace} names={parted(names)} memory={memory} />}
         {paths && <PathSteps namespace={namespace} paths={paths} />}
         {selected ? (
@@ -137,9 +140,13 @@ export function Graph({ namespace, route }: ViewProps) {
             namespace={namespace}
             id={selected}
             graph={shown}
+            graphError={error}
+            onRetry={() => void show()}
             onExpand={() => void expand(selected)}
             onHover={setHovered}
           />
+        ) : isEmpty ? (
+          <NoneYet namespace={namespace} />
         ) : (
           <Overview namespace={namespace} graph={shown} onHover={setHovered} />
         )}
@@ -189,7 +196,7 @@ function Overview({ namespace, graph, onHover }: OverviewProps) {
   const entities = [...graph.nodes.values()].sort((a, b) => b.mentions - a.mentions);
   return (
     <section class="panel">
-      <h2>{entities.length} entities in view</h2>
+      <h2>{counted(entities.length, "entity", "entities")} in view</h2>
       <ul class="entity-list">
         {entities.map(({ id, name, type, mentions }) => (
           <li key={id} onMouseEnter={() => onHover(id)} onMouseLeave={() => onHover(undefined)}>
