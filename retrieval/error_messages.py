@@ -176,8 +176,9 @@ def meant_or_known(name: str, known: Collection[str]) -> str:
     """
     lowered = name.casefold()
     meant = next((ours for ours, others in _ALSO_CALLED.items() if lowered in others and ours in known), None)
-    if close := [meant] if meant else get_close_matches(lowered, known, n=1):
-        return f"did you mean `{close[0]}`?"
+    close = get_close_matches(lowered, known, n=1) if len(name) > 2 else []  # `id` is no misspelt `kind`
+    if meant := meant or next(iter(close), None):
+        return f"did you mean `{meant}`?"
     return f"there are {', '.join(known)}" if len(known) > 1 else f"the only one is {', '.join(known)}"
 
 
@@ -203,8 +204,7 @@ def _described(types: _Types) -> str:
 def _in_words(type_: inspect.Type) -> str:
     match type_:
         case inspect.StrType():
-            matching = f" that matches {type_.pattern}" if type_.pattern else ""
-            return "text" + _within(" of", type_.min_length, type_.max_length, " characters") + matching
+            return "text" + _within(" of", type_.min_length, type_.max_length, " characters")
         case inspect.IntType():
             return "a whole number" + _within("", type_.ge, type_.le)
         case inspect.FloatType():

@@ -158,7 +158,7 @@ def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     except msgspec.ValidationError as exc:
         raise invalid_input(exc, decoder.type) from exc
     except msgspec.DecodeError as exc:
-        raise InvalidInput(f"not JSON: {exc}") from exc
+        raise InvalidInput(f"not JSON: {str(exc).removeprefix('JSON is malformed: ')}") from exc
     except UnicodeDecodeError as exc:
         raise InvalidInput("not UTF-8") from exc
     except RecursionError as exc:

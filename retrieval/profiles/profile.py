@@ -166,7 +166,7 @@ def check_name(name: str) -> str:
         InvalidInput: it is too long or contains invalid characters.
     """
     if not _NAME.fullmatch(name):
-        raise InvalidInput("must be 1 to 100 letters, digits or any of _ . : + -", loc=("name",))
+        raise InvalidInput("must be 1 to 100 letters, digits or any of _ . : + -, without a version", loc=("name",))
     return name
 
 

@@ -181,7 +181,7 @@ class EntityAliases(Struct, frozen=True, kw_only=True):
 class MergeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The entity as which the other one is to be shown."""
 
-    into: EntityId
+    into: Annotated[str, Meta(max_length=256, description="the id of that entity, as lists and pages have it")]
 
 
 class MergeReceipt(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from retrieval.api.parameters import AddRequest
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
 from retrieval.types.journal import FeedbackRequest
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import ContextRequest, SearchRequest
 from retrieval.validation import parse_batch
@@ -55,6 +55,9 @@ CASES: list[tuple[type, bytes, str]] = [
     (SearchRequest, b'{"query": "a", "max_tokens": 512}', "max_tokens: there is no such field; a context pack has it"),
     (SearchRequest, b'{"text": "a"}', "text: there is no such field; did you mean `query`?"),
     (AddRequest, b'{"messages": []}', "messages: there is no such field; did you mean `memories`?"),
+    (MemoryPatch, b'{"id": "m1"}',
+     "id: there is no such field; there are kind, title, speaker, session_id, document_id, created_at, expires_at,"
+     " tags, metadata, text, position, entities, relations, supersedes"),
     (AddRequest, b'{"colour": 1}', "colour: there is no such field; the only one is memories"),
     (MemoryInput, b'{"text": "a", "id": 7}', "id: must be text of 1 to 256 characters or null, not a number"),
     (MemoryInput, b'{"text": "a", "metadata": []}', "metadata: must be a JSON object, not a list"),
@@ -87,6 +90,7 @@ def test_the_field_what_it_takes_and_what_was_meant(expected: type, body: bytes,
         (b'{"text": "a"}', 'text: there is no such field here; did you mean {"memories": [{"text": \u2026}]}?'),
         (b'[{"text": "a"}]',
          'expected a JSON object with `memories`, not a list; did you mean {"memories": [\u2026]}?'),
+        (b"{memories: []}", "not JSON: object keys must be strings (byte 1)"),
         (b'{"memories": {"text": "a"}}',
          'memories: must be a list of 1 to 1,000, not an object; did you mean {"memories": [\u2026]}?'),
     ],

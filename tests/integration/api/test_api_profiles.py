@@ -201,6 +201,7 @@ async def test_bad_names_and_versions(server: Server, subtests: pytest.Subtests)
         with subtests.test(name=name):
             problem_of(await client.put(f"/v1/profiles/{name}", json={}), 422)
             problem_of(await client.get(f"/v1/profiles/{name}"), 422)
+    assert "without a version" in (await client.get("/v1/profiles/support@1")).json()["detail"]
     for query in ("version=0", "version=x", "version=null", "version=", "version=3&version=3", "versions=3"):
         with subtests.test(query=query):
             problem_of(await client.get(f"{PROFILE}?{query}"), 422)
