@@ -224,7 +224,7 @@ class Neighbourhood:
         return docs[:found], activations[:found]
 
     def path(self, doc: int) -> tuple[Link, ...]:
-        """The entities from a seed to a memory; empty for an anchor without mentions."""
+        """The entities from a seed to a memory; empty for an anchor that nothing else leads to."""
         return self.collected.path(doc, self._steps, len(self._seeds))
 
 

@@ -53,14 +53,14 @@ class Collected:
     def path(self, doc: int, steps: Sequence[Step], seeds: int) -> tuple[Link, ...]:
         """The entities from one of the first `seeds` to that with the strongest tie to a memory.
 
-        Empty if no entity leads to the memory: an anchor without mentions.
+        Empty for an anchor to which no other memory and no entity of the query leads.
         """
         column = self._tie(self._row(doc), len(steps))
         links: list[Link] = []
         while column is not None:
             link, column = self._origin(column, steps[int(self.hops[column])], seeds)
             links.append(link)
-        return tuple(reversed(links))
+        return () if links and links[-1].through == doc else tuple(reversed(links))
 
     def _row(self, doc: int) -> int:
         return int(np.flatnonzero(self.docs == doc)[0])

@@ -164,6 +164,7 @@ async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
     hits = {hit.id: hit for hit in ranking.hits}
     assert set(hits) == {"m1", "m2", "m3"}
     assert ranking.details["anchors"] == 1
+    assert (hits["m3"].path, hits["m3"].why) == ((), "This memory is among the closest of the other legs.")
     assert hits["m1"].path == ("choir",)
     assert hits["m1"].why == "m3, close to the query, names choir, and this memory names choir."
     assert hits["m2"].path == ("choir", "Caroline")
