@@ -1,4 +1,5 @@
 import type { Answer } from "../api";
+import { count } from "../format";
 import { BumpChart } from "./bump_chart";
 import { shortText } from "./rankings";
 
@@ -14,14 +15,13 @@ export function Comparison({ a, b, onOpen }: { a: Answer; b: Answer; onOpen: (id
     <section class="panel">
       <h2>Two settings</h2>
       <p class="hint" aria-live="polite">
-        Of the first {idsB.length}: {moved} moved, {added} new. A filled {a.tokens_used} of {a.max_tokens} tokens, B{" "}
-        {b.tokens_used} of {b.max_tokens}.
+        Of the first {idsB.length}: {moved} moved, {added} new. A: {filled(a)}. B: {filled(b)}.
       </p>
       <BumpChart
         label="Order with settings A and with settings B"
         columns={[
-          { id: "a", title: `A · ${a.profile}`, className: "stage", ids: idsA },
-          { id: "b", title: `B · ${b.profile}`, className: "stage", ids: idsB },
+          { id: "a", title: "A", className: "stage", ids: idsA },
+          { id: "b", title: "B", className: "stage", ids: idsB },
         ]}
         links={[["a", "b"]]}
         text={(id) => texts.get(id) ?? id}
@@ -31,3 +31,6 @@ export function Comparison({ a, b, onOpen }: { a: Answer; b: Answer; onOpen: (id
     </section>
   );
 }
+
+const filled = ({ profile, tokens_used, max_tokens }: Answer): string =>
+  `${profile}, ${count(tokens_used)} of ${count(max_tokens)} tokens filled`;

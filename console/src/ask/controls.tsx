@@ -93,7 +93,7 @@ function Sides({ comparing, onSide, onCompare, onEndComparison }: Props) {
 type Set = <K extends keyof Settings>(name: K, value: Settings[K] | undefined) => void;
 
 const MODES = [
-  ["adaptive", "Adaptive: weights by intent"],
+  ["adaptive", "Adaptive weights"],
   ["hybrid", "Hybrid: fixed weights"],
   ["vector", "Vector alone"],
   ["bm25", "BM25 alone"],
