@@ -170,7 +170,8 @@ def shadow(label: str, share: float, off: bool, settings: Settings, as_json: boo
     if as_json:
         print_json(found)
     elif found.shadow is None:
-        click.echo(f"nothing answers beside {name}@{found.live}")
+        live = f"@{found.live}" if found.live else ", which has no live version"
+        click.echo(f"nothing answers beside {name}{live}")
     else:
         click.echo(
             f"{name}@{found.shadow.version} answers {found.shadow.share:.0%} of the queries of {name}@{found.live}"

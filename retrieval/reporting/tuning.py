@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retrieval.profiles.gate import GateReport, PairedComparison
 from retrieval.profiles.profile import Profile
-from retrieval.reporting.table import Table, show_interval
+from retrieval.reporting.table import Table, counted, show_interval
 from retrieval.tuning.summary import FIXED, Tuning
 from retrieval.types.search import Leg
 
@@ -12,8 +12,9 @@ from retrieval.types.search import Leg
 def headline(tuning: Tuning) -> str:
     """What was learned from what."""
     sets = ", ".join(f"{name} {count}" for name, count in tuning.sets.items())
-    held_out = f"{tuning.gate.folds} folds" if tuning.gate.folds else "no folds"
-    return f"{sum(tuning.sets.values())} queries ({sets}), {held_out}, seed {tuning.seed}, {tuning.seconds:.0f} s"
+    queries = counted(sum(tuning.sets.values()), "query", "queries")
+    held_out = counted(tuning.gate.folds, "fold", "folds") if tuning.gate.folds else "no folds"
+    return f"{queries} ({sets}), {held_out}, seed {tuning.seed}, {tuning.seconds:.0f} s"
 
 
 def outcome(tuning: Tuning) -> str:

@@ -328,5 +328,6 @@ def test_the_commands(cli: Cli, tmp_path: Path) -> None:
     assert run("shadow", "default@4", "--share", "0.1") == "default@4 answers 10% of the queries of default@3\n"
     assert json.loads(run("list", "--json"))["profiles"][0]["shadow"] == {"version": 4, "share": 0.1}
     assert run("shadow", "default", "--off") == "nothing answers beside default@3\n"
+    assert run("shadow", "support") == "nothing answers beside support, which has no live version\n"
     file.write_text('{"shrink": 5}', "utf-8")
     assert "shrink: " in run("put", "support", str(file), status=1)

@@ -44,6 +44,7 @@ def test_what_was_found_is_told(better: Tuning) -> None:
     assert better.improved
     assert better.profile.label == "mine@3"
     assert headline(better).startswith("60 queries (toy 60), 2 folds, seed 0, ")
+    assert headline(replace(better, sets={"toy": 1})).startswith("1 query (toy 1), ")
     assert outcome(better).startswith("found, not stored: trust ")
     assert outcome(replace(better, label="mine@3")).startswith("stored as mine@3: ")
     assert gate_lines(better.gate) == ["gate: passed; mine@3 is not worse than default@3 fixed"]
