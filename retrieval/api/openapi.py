@@ -46,6 +46,7 @@ _DOCS = {
     "description": "API pages\n\nThis page; it loads nothing from elsewhere.",
     "responses": {"200": {"description": "Done", "content": {"text/html": {"schema": {"type": "string"}}}}},
 }
+_SUCCESSES = {"200": "Done", "201": "Stored", "202": "Started", "204": "Done, without a body"}
 _STREAMED: Mapping[str, tuple[type[msgspec.Struct] | None, type[msgspec.Struct]]] = {
     "bulk_add_memories": (MemoryInput, BulkResult),
     "export_namespace": (None, MemoryInput),
@@ -177,7 +178,9 @@ def _complete_responses(operation: dict[str, Any], *, needs_key: bool, is_limite
         responses[str(status)] = {"description": TITLES[status]}
     for status, response in responses.items():
         response["headers"] = {_REQUEST_ID: {"$ref": f"#/components/headers/{_REQUEST_ID}"}}
-        if status >= "400":
+        if status < "400":
+            response["description"] = _SUCCESSES[status]  # Litestar's would promise a URL with a 201
+        else:
             example = {"type": type_of(int(status)), "title": TITLES[int(status)], "status": int(status), "detail": "…"}
             if status == "422":
                 example["errors"] = [{"loc": ["weights", "vector"], "msg": "must be a number of at least 0"}]

@@ -25,7 +25,7 @@ from retrieval.profiles.schema import (
 ITEM = "/{name:str}"
 SHADOW = ITEM + "/shadow"
 _NEWEST = PromoteRequest()
-_UNCHANGED = ResponseSpec(StoredVersion, generate_examples=False, description="Nothing new")
+_UNCHANGED = ResponseSpec(StoredVersion, generate_examples=False)
 
 
 class ProfileList(Struct, frozen=True, kw_only=True):

@@ -80,6 +80,8 @@ async def test_it_documents_the_contract(database_url: str) -> None:
         for status, response in statuses.items():
             if int(status) >= 400:
                 assert next(iter(response["content"])) == "application/problem+json"
+    stored = operations["POST", "/v1/namespaces/{ns}/memories"]["responses"]["201"]
+    assert stored["description"] == "Stored"  # and not that a URL follows
 
 
 def test_no_route_is_left_out() -> None:
