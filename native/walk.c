@@ -420,31 +420,19 @@ static void restart_of(const trivet_walk *walk, const double *shares, double *en
     for (int64_t at = 0; at < walk->n_rows; at++) memories[at] /= total;
 }
 
-/* Solve a linear system in place by Gaussian elimination with partial pivoting; `sides` becomes the solution. */
+/* Solve a linear system in place by Gaussian elimination; `sides` becomes the solution. No rows need to be exchanged:
+   in each column the diagonal exceeds all else together (Golub and Van Loan, "Matrix Computations", 3.4.10). */
 static void solve(double *system, double *sides, int64_t count) {
-    for (int64_t step = 0; step < count; step++) {
-        int64_t pivot = step;
-        for (int64_t at = step + 1; at < count; at++)
-            if (fabs(system[at * count + step]) > fabs(system[pivot * count + step])) pivot = at;
-        if (system[pivot * count + step] == 0) continue;
-        if (pivot != step) {
-            for (int64_t at = step; at < count; at++) {
-                double swap = system[step * count + at];
-                system[step * count + at] = system[pivot * count + at], system[pivot * count + at] = swap;
-            }
-            double swap = sides[step];
-            sides[step] = sides[pivot], sides[pivot] = swap;
-        }
+    for (int64_t step = 0; step < count; step++)
         for (int64_t below = step + 1; below < count; below++) {
             double factor = system[below * count + step] / system[step * count + step];
             if (factor == 0) continue;
             for (int64_t at = step; at < count; at++) system[below * count + at] -= factor * system[step * count + at];
             sides[below] -= factor * sides[step];
         }
-    }
     for (int64_t step = count - 1; step >= 0; step--) {
         for (int64_t at = step + 1; at < count; at++) sides[step] -= system[step * count + at] * sides[at];
-        if (system[step * count + step] != 0) sides[step] /= system[step * count + step];
+        sides[step] /= system[step * count + step];
     }
 }
 
@@ -452,8 +440,8 @@ static void solve(double *system, double *sides, int64_t count) {
 
    With P the transition along edges, in proportion to their weight, p = (1 - d) restart + d P p (Haveliwala, WWW 2002).
    On the two sides this is m = (1 - d) s + d T e for memories and e = (1 - d) r + d U m for entities, so e solves
-   (I - d^2 U T) e = (1 - d) (r + d U s): a small linear system that is never singular. From an entity without edges the
-   walk restarts at the entities; at a memory without edges it ends. */
+   (I - d^2 U T) e = (1 - d) (r + d U s): a small linear system whose columns its diagonal dominates, as d < 1. From an
+   entity without edges the walk restarts at the entities; at a memory without edges it ends. */
 static void pagerank(const trivet_walk *walk, const double *shares, double damping, double *work, double *memories) {
     int64_t n = walk->n_columns;
     double *system = work, *entities = system + n * n, *out = entities + n, *back = out + n, *restart = back + n;
