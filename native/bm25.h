@@ -50,16 +50,7 @@ static inline int64_t reached(const struct part *part, int64_t at, int64_t doc) 
         at += step;
         step *= 2;
     }
-    if (at + step < end)
-        end = at + step;
-    while (at < end) {
-        int64_t middle = at + (end - at) / 2;
-        if (part->docs[middle] < doc)
-            at = middle + 1;
-        else
-            end = middle;
-    }
-    return at;
+    return at + trivet_first_from(part->docs + at, lesser(end, at + step) - at, doc);
 }
 
 /* The index of a memory within [from, to), or -1. */
