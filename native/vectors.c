@@ -102,6 +102,11 @@ void trivet_read_vectors(const struct kept *stored, const struct kept *own, cons
     }
 }
 
+/* A part's first of the chosen rows, how many of these are just beyond the bound, and how many of its best it has. */
+struct part {
+    int64_t first, room, size;
+};
+
 /* A search for the approximately nearest rows, in two stages run in parts of PART rows: first count the signs of each
    row that differ from the query's, then compute the dot products of the rows with the fewest. The result does not
    depend on the number of threads. */
@@ -109,18 +114,18 @@ typedef struct {
     Job job;
     struct kept kept;
     const uint8_t *eligible;
-    int64_t n, breadth, most, counts;
-    float *query, *vector, unit, total; /* `vector` has room for one */
-    int16_t *rounded;                   /* the query in units */
-    uint64_t *asked;                    /* the query's signs */
+    int64_t n, breadth, most, counts, *rows, *found;
+    float *products, unit, total;
     int is_narrow, bound, has_chosen;
-    uint16_t *differing;       /* per row; `counts`, which is above any number of signs, if ineligible */
-    int32_t *with;             /* see counts_of */
-    int64_t *chosen, *first, *room; /* rows; per part its first, and how many just beyond the bound */
-    struct scored *best;       /* `most` per part */
-    int64_t *size;             /* number of them in use, per part */
-    int64_t *rows, *found;
-    float *products;
+    /* Behind the structure, in one block with it: */
+    struct scored *best; /* `most` per part */
+    struct part *part;
+    int64_t *chosen; /* rows */
+    uint64_t *asked; /* the query's signs */
+    float *query, *vector; /* `vector` has room for one */
+    int32_t *with;         /* see counts_of */
+    uint16_t *differing;   /* per row; `counts`, which is above any number of signs, if ineligible */
+    int16_t *rounded;      /* the query in units */
 } Search;
 
 /* Per part, a histogram of the rows by differing signs, with a slot for ineligible rows. It is first counted in four
@@ -184,20 +189,22 @@ static void choose(Search *search) {
     int64_t room = search->breadth - chosen, first = 0;
     for (int64_t part = 0; part < search->job.parts; part++) {
         const int32_t *with = counts_of(search, part);
-        search->first[part] = first;
+        search->part[part].first = first;
         for (int count = 0; count <= search->bound; count++)
             first += with[count];
-        search->room[part] = search->bound + 1 < counts ? lesser(room, with[search->bound + 1]) : 0;
-        first += search->room[part];
-        room -= search->room[part];
+        int64_t beyond = search->bound + 1 < counts ? lesser(room, with[search->bound + 1]) : 0;
+        search->part[part].room = beyond;
+        first += beyond;
+        room -= beyond;
     }
 }
 
 TRIVET_DEFINE_SORT(sort, struct scored, trivet_is_better)
 
 TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
-    int64_t first = part * PART, end = lesser(first + PART, search->n), room = search->room[part], among = 0, size = 0;
-    int64_t *chosen = search->chosen + search->first[part], dimensions = search->kept.dimensions;
+    int64_t first = part * PART, end = lesser(first + PART, search->n), among = 0, size = 0;
+    int64_t *chosen = search->chosen + search->part[part].first, room = search->part[part].room;
+    int64_t dimensions = search->kept.dimensions;
     for (int64_t row = first; row < end; row++) {
         int beyond = search->differing[row] - search->bound;
         if (beyond <= 0)
@@ -219,15 +226,15 @@ TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
         struct scored next = {row, search->kept.scales[row] * (coarse + 7.5f * search->total)};
         size = trivet_keep(best, size, search->most, next);
     }
-    search->size[part] = size;
+    search->part[part].size = size;
 }
 
 /* Merge the results of the parts, ordered by the exact dot products. */
 static void finish(Search *search) {
     struct scored *best = search->best;
-    int64_t size = search->size[0];
+    int64_t size = search->part[0].size;
     for (int64_t part = 1; part < search->job.parts; part++)
-        for (int64_t at = 0; at < search->size[part]; at++)
+        for (int64_t at = 0; at < search->part[part].size; at++)
             size = trivet_keep(best, size, search->most, search->best[part * search->most + at]);
     for (int64_t at = 0; at < size; at++) {
         unpack(&search->kept, best[at].number, search->vector);
@@ -257,21 +264,6 @@ static int search_next_stage(Job *job) {
     return 1;
 }
 
-static void search_discard(Job *job) {
-    Search *search = (Search *)job;
-    free(search->query);
-    free(search->rounded);
-    free(search->asked);
-    free(search->differing);
-    free(search->with);
-    free(search->chosen);
-    free(search->first);
-    free(search->room);
-    free(search->best);
-    free(search->size);
-    free(search);
-}
-
 static void ask(Search *search, const float *query) {
     int64_t dimensions = search->kept.dimensions;
     int32_t most = (int32_t)lesser(INT16_MAX, INT32_MAX / (128 * dimensions)); /* see coarse_product */
@@ -298,29 +290,27 @@ int trivet_nearest(WorkerPool *pool, int64_t ticket, const struct kept *kept, co
                    int64_t count, const float *query, int64_t breadth, int64_t most, int64_t *rows, float *products,
                    int64_t *found) {
     int64_t parts = n > PART ? (n + PART - 1) / PART : 1, dimensions = kept->dimensions, counts = dimensions + 1;
-    Search *search = calloc(1, sizeof *search);
+    int64_t items = parts * most, chosen = lesser(breadth, n), words = words_of(dimensions);
+    int64_t tables = parts * TABLES * (counts + 1);
+    Search *search = malloc(sizeof *search + (size_t)items * sizeof *search->best + (size_t)parts * sizeof *search->part
+                            + (size_t)chosen * sizeof *search->chosen + (size_t)words * sizeof *search->asked
+                            + (size_t)(2 * dimensions) * sizeof *search->query + (size_t)tables * sizeof *search->with
+                            + (size_t)n * sizeof *search->differing + (size_t)dimensions * sizeof *search->rounded);
     if (!search)
         return -1;
-    *search = (Search){.job = {search_run_part, search_next_stage, search_discard, parts, 0, 0, 0, NULL},
+    *search = (Search){.job = {search_run_part, search_next_stage, parts, 0, 0, 0, NULL},
                        .kept = *kept, .eligible = eligible, .n = n, .breadth = breadth, .most = most, .counts = counts,
                        .is_narrow = count > breadth,
                        .rows = rows, .found = found, .products = products};
-    search->query = malloc((size_t)(2 * dimensions) * sizeof *search->query);
-    search->rounded = malloc((size_t)dimensions * sizeof *search->rounded);
-    search->asked = malloc((size_t)words_of(dimensions) * sizeof *search->asked);
-    search->differing = malloc((size_t)(n + 1) * sizeof *search->differing);
-    search->with = malloc((size_t)(parts * TABLES * (counts + 1)) * sizeof *search->with);
-    search->chosen = malloc((size_t)(lesser(breadth, n) + 1) * sizeof *search->chosen);
-    search->first = malloc((size_t)parts * sizeof *search->first);
-    search->room = malloc((size_t)parts * sizeof *search->room);
-    search->best = malloc((size_t)(parts * most + 1) * sizeof *search->best);
-    search->size = malloc((size_t)parts * sizeof *search->size);
-    if (!search->query || !search->rounded || !search->asked || !search->differing || !search->with || !search->chosen
-        || !search->first || !search->room || !search->best || !search->size) {
-        search_discard(&search->job);
-        return -1;
-    }
+    search->best = (struct scored *)(search + 1); /* then by falling alignment */
+    search->part = (struct part *)(search->best + items);
+    search->chosen = (int64_t *)(search->part + parts);
+    search->asked = (uint64_t *)(search->chosen + chosen);
+    search->query = (float *)(search->asked + words);
     search->vector = search->query + dimensions;
+    search->with = (int32_t *)(search->vector + dimensions);
+    search->differing = (uint16_t *)(search->with + tables);
+    search->rounded = (int16_t *)(search->differing + n);
     ask(search, query);
     if (pool)
         trivet_job_submit(pool, &search->job, ticket);

@@ -29,7 +29,7 @@ void trivet_job_run(Job *job) {
         for (int64_t part = 0; part < job->parts; part++)
             job->run_part(job, part);
     while (job->next_stage(job));
-    job->discard(job);
+    free(job);
 }
 
 /* Wake enough threads for this number of parts. */
@@ -82,7 +82,7 @@ static void *worker_main(void *argument) {
         int has_next_stage = job->next_stage(job);
         if (!has_next_stage) {
             int64_t ticket = job->ticket;
-            job->discard(job);
+            free(job);
             notify(pool, ticket);
         }
         pthread_mutex_lock(&pool->lock);
@@ -109,7 +109,7 @@ void trivet_worker_pool_close(WorkerPool *pool) {
         pthread_join(pool->thread[i], NULL);
     for (Job *next; pool->first; pool->first = next) {
         next = pool->first->next;
-        pool->first->discard(pool->first);
+        free(pool->first);
     }
     pthread_cond_destroy(&pool->work_or_close);
     pthread_mutex_destroy(&pool->lock);

@@ -5,18 +5,17 @@
 
 typedef struct trivet_worker_pool WorkerPool;
 
-/* Header of a job: the first member of a larger structure allocated by malloc. */
+/* Header of a job: the first member of a larger structure, in one block of malloc, which the pool frees. */
 typedef struct trivet_job {
     void (*run_part)(struct trivet_job *job, int64_t part); /* in any thread, concurrently with other parts */
     int (*next_stage)(struct trivet_job *job); /* after the last part: whether to run all parts again */
-    void (*discard)(struct trivet_job *job);   /* frees the job */
     int64_t parts, started, unfinished, ticket;
     struct trivet_job *next;
 } Job;
 
-/* Run the job in the calling thread, then discard it. */
+/* Run the job in the calling thread, then free it. */
 void trivet_job_run(Job *job);
 
-/* Submit the job; the pool runs it, writes its ticket and discards it. */
+/* Submit the job; the pool runs it, writes its ticket and frees it. */
 void trivet_job_submit(WorkerPool *pool, Job *job, int64_t ticket);
 #endif
