@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from retrieval.answer.hydration import TextReader
 from retrieval.answer.pack import NOT_RELEVANT, SAID_BEFORE, Packed, pack
 from retrieval.answer.pack_formats import PackCandidate
 from retrieval.answer.selection import Limits, RankedMemory, within_cap
-from retrieval.answer.token_counter import TokenCounter
+from retrieval.answer.token_counter import count_tokens
 from retrieval.answer.utterances import is_mere_question, is_short_reply
 from retrieval.index.columns import NEVER, Columns, from_microseconds, microseconds
 from retrieval.index.slots import NO_SLOT
@@ -49,7 +48,6 @@ class Packer:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._count = TokenCounter().count
 
     async def pack(self, answer: Answer, search: SearchRequest, request: ContextRequest) -> Packed:
         """The pack of an answer to `search`, which was made for `request`.
@@ -57,7 +55,7 @@ class Packer:
         Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance that is not known.
         """
         check_relevance(request.min_relevance, rescores=wants_rescoring(search, answer.profile))
-        cap = Limits.from_request(request, answer.profile).source_cap
+        cap, language = Limits.from_request(request, answer.profile).source_cap, answer.namespace.settings.language
         with answer.stopwatch.span("pack"):
             relevant, others = _by_relevance(answer, request.min_relevance)
             found = within_cap(relevant, cap=cap, top_k=request.top_k)
@@ -68,8 +66,8 @@ class Packer:
                 max_tokens=request.max_tokens,
                 format=request.format,
                 order=request.order,
-                count=self._count,
-                shorten=partial(self._shorten, search.query, answer.namespace.settings.language),
+                count=count_tokens,
+                shorten=lambda text, most: excerpt(text, search.query, language, max_tokens=most, count=count_tokens),
                 source_cap=cap,
                 holds=answer.conversation.holds,
             )
@@ -79,9 +77,6 @@ class Packer:
             DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others if each.memory.id not in shown
         ]
         return replace(packed, dropped=[*packed.dropped, *irrelevant, *said])
-
-    def _shorten(self, query: str, language: str, text: str, max_tokens: int) -> str | None:
-        return excerpt(text, query, language, max_tokens=max_tokens, count=self._count)
 
     async def _candidates(
         self, answer: Answer, found: Sequence[RankedMemory], request: SearchRequest

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from functools import cached_property
 
-from tokenizers import Tokenizer
-
-from retrieval.installation import models_dir
-from retrieval.text.word_pieces import TOKENIZER_FILE, CountByWords, load_tokenizer
+from retrieval.text.word_pieces import CountByWords, bundled_tokenizer
 
 _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -31,50 +27,27 @@ def surely_exceeds(text: str, tokens: int) -> bool:
     return len(words) > tokens or sum(map(len, words)) > MOST_TOKEN_CHARS * tokens
 
 
-class TokenCounter:
-    """Counts the word pieces of a text; thread-safe.
+def _count(text: str) -> int:
+    """Tokens of a text: 0 only for whitespace, at least 1 per word.
 
     Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts
     as many tokens as it has characters, and so do characters that the tokenizer drops, so that a base64 blob,
     a run of emoji or zero-width characters cannot pass a budget as one token. The names of special tokens are words
     like any other.
     """
+    tokenizer, valid = bundled_tokenizer(), _SURROGATE.sub("\ufffd", text)
+    # Without offsets, which few texts need and which take a fifth of the time.
+    [encoding] = tokenizer.encode_batch_fast([valid], add_special_tokens=False)
+    ids, unknown = encoding.ids, tokenizer.token_to_id(tokenizer.model.unk_token)
+    total = len(ids)
+    if unknown in ids:
+        offsets = tokenizer.encode(valid, add_special_tokens=False).offsets
+        total += sum(end - start - 1 for piece, (start, end) in zip(ids, offsets, strict=True) if piece == unknown)
+    return total if text.isprintable() and text.isascii() else total + _unseen(text)
 
-    def __init__(self) -> None:
-        """Check that the tokenizer of the bundled embedder exists; FileNotFoundError if not.
 
-        It is loaded at the first count. It ignores case and splits at each mark, as those of uncased BERT models do.
-        """
-        self._path = models_dir() / TOKENIZER_FILE
-        if not self._path.is_file():
-            raise FileNotFoundError(f"no tokenizer at {self._path}")
-        self._by_words = CountByWords(self._count)
-
-    @cached_property
-    def _tokenizer(self) -> Tokenizer:
-        return load_tokenizer(self._path)
-
-    @cached_property
-    def _unknown_id(self) -> int | None:
-        unknown = self._tokenizer.model.unk_token
-        return self._tokenizer.token_to_id(unknown) if unknown else None
-
-    def count(self, text: str) -> int:
-        """Tokens of the text: 0 only for whitespace, at least 1 per word."""
-        return self._by_words(text)
-
-    def _count(self, text: str) -> int:
-        valid = _SURROGATE.sub("\ufffd", text)
-        # Without offsets, which few texts need and which take a fifth of the time.
-        [encoding] = self._tokenizer.encode_batch_fast([valid], add_special_tokens=False)
-        ids = encoding.ids
-        total = len(ids)
-        if self._unknown_id in ids:
-            offsets = self._tokenizer.encode(valid, add_special_tokens=False).offsets
-            for piece, (start, end) in zip(ids, offsets, strict=True):
-                if piece == self._unknown_id:
-                    total += end - start - 1
-        return total if text.isprintable() and text.isascii() else total + _unseen(text)
+count_tokens = CountByWords(_count)
+"""Counts the tokens of a text as the bundled embedder's tokenizer, which ignores case and splits at each mark."""
 
 
 def _unseen(text: str) -> int:

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from retrieval.answer.excerpt import excerpt
 from retrieval.answer.pack import pack
 from retrieval.answer.pack_formats import PackCandidate
-from retrieval.answer.token_counter import TokenCounter
+from retrieval.answer.token_counter import count_tokens
 from retrieval.types.memory import Kind
 from retrieval.types.search import PackFormat, PackOrder
 
-COUNTER = TokenCounter()
 DAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
 ANY_TEXT = st.text(st.characters(), max_size=200)
@@ -48,7 +47,7 @@ ORDERS = st.sampled_from(cast("tuple[PackOrder, ...]", get_args(PackOrder)))
 
 
 def shortened(text: str, max_tokens: int) -> str | None:
-    return excerpt(text, "flour", "en", max_tokens=max_tokens, count=COUNTER.count)
+    return excerpt(text, "flour", "en", max_tokens=max_tokens, count=count_tokens)
 
 
 @given(CANDIDATES, st.integers(0, 400), FORMATS, ORDERS, st.none() | st.integers(1, 3))
@@ -56,10 +55,10 @@ def test_a_pack_never_passes_its_budget_and_loses_no_memory(
     candidates: list[PackCandidate], max_tokens: int, format: PackFormat, order: PackOrder, source_cap: int | None
 ) -> None:
     packed = pack(
-        candidates, max_tokens=max_tokens, format=format, order=order, count=COUNTER.count, shorten=shortened,
+        candidates, max_tokens=max_tokens, format=format, order=order, count=count_tokens, shorten=shortened,
         source_cap=source_cap,
     )  # fmt: skip
-    assert packed.tokens_used == COUNTER.count(packed.context) <= max_tokens
+    assert packed.tokens_used == count_tokens(packed.context) <= max_tokens
     assert bool(packed.context) == bool(packed.items)
     ids = [item.id for item in packed.items if item.id != "needed"] + [drop.id for drop in packed.dropped]
     assert sorted(ids) == sorted(candidate.id for candidate in candidates)
@@ -69,7 +68,7 @@ def test_a_pack_never_passes_its_budget_and_loses_no_memory(
 @given(CANDIDATES, ORDERS)
 def test_entries_can_be_told_apart_in_every_format(candidates: list[PackCandidate], order: PackOrder) -> None:
     def context(format: PackFormat) -> tuple[str, list[str]]:
-        packed = pack(candidates, max_tokens=10_000, format=format, order=order, count=COUNTER.count)
+        packed = pack(candidates, max_tokens=10_000, format=format, order=order, count=count_tokens)
         return packed.context, [str(number) for number in range(1, len(packed.items) + 1)]
 
     (markdown, numbers), (xml, _), (array, _) = context("markdown"), context("xml"), context("json")
@@ -105,7 +104,7 @@ def test_hostile_texts_stay_inside_their_entries(kind: Kind) -> None:
         )  # fmt: skip
         plain = PackCandidate(id="b", text="Bob sold his boat.", created_at=DAY, entities=(text,))
         packs = {
-            format: pack([evil, plain], max_tokens=2_000, format=format, order="relevance", count=COUNTER.count)
+            format: pack([evil, plain], max_tokens=2_000, format=format, order="relevance", count=count_tokens)
             for format in get_args(PackFormat)
         }
         lines = packs["markdown"].context.split("\n")
@@ -120,4 +119,4 @@ def test_hostile_texts_stay_inside_their_entries(kind: Kind) -> None:
 
 def test_created_at_without_a_zone_is_shown_as_it_is() -> None:
     candidate = PackCandidate(id="a", text="x", created_at=datetime(2023, 5, 8, 23))
-    assert "2023-05-08" in pack([candidate], max_tokens=99, format="xml", order="time", count=COUNTER.count).context
+    assert "2023-05-08" in pack([candidate], max_tokens=99, format="xml", order="time", count=count_tokens).context
