@@ -159,16 +159,12 @@ def with_learned_weights(weighting: Weighting, learned: Mapping[str, float], pro
     """Move the weights towards the learned ones, by the profile's `learned_share`."""
     trust = profile.learned_share
     weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in _LEGS}
-    total = sum(weights.values())
-    return Weighting(
-        recipe=structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()}),
-        because=partial(_refined_because, weighting, learned, trust),
-    )
 
+    def reason() -> str:
+        found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
+        return f"what the legs found for it asks for {found}, which counts {trust:.0%}"
 
-def _refined_because(weighting: Weighting, learned: Mapping[str, float], trust: float) -> str:
-    found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
-    return f"{weighting.reason}; what the legs found for it asks for {found}, which counts {trust:.0%}"
+    return _changed(weighting, weights, reason)
 
 
 def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weighting:
@@ -178,18 +174,15 @@ def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weigh
         return weighting
     factor = 1 - fragmented * (1 - FRAGMENTED_WEIGHT)
     weights = {leg: weight * (factor if leg is Leg.VECTOR else 1.0) for leg, weight in weighting.weights.items()}
+    because = f"the embedder reads the query letter by letter, so the vector leg counts {factor:.0%} of that"
+    return _changed(weighting, weights, lambda: because)
+
+
+def _changed(weighting: Weighting, weights: Mapping[Leg, float], because: Callable[[], str]) -> Weighting:
+    """The same with other weights, scaled to a sum of 1, and one reason more."""
     total = sum(weights.values())
-    return Weighting(
-        recipe=structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()}),
-        because=partial(_fragmented_because, weighting, factor),
-    )
-
-
-def _fragmented_because(weighting: Weighting, factor: float) -> str:
-    return (
-        f"{weighting.reason}; the embedder reads the query letter by letter, so the vector leg counts {factor:.0%} "
-        "of that"
-    )
+    recipe = structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()})
+    return Weighting(recipe=recipe, because=lambda: f"{weighting.reason}; {because()}")
 
 
 def stated_intent(intent: Intent) -> IntentPrediction:
