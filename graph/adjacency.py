@@ -184,7 +184,7 @@ class Adjacency(Persistent):
         parts = []
         for _ in range(merged):
             segment = self._segments.pop()
-            parts.append(segment.edges(self._home[segment.memories] == len(self._segments)))
+            parts.append(segment.mentions_in(segment.memories[self._home[segment.memories] == len(self._segments)]))
         numbers, docs, weights = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         if len(docs):
             self._put(EdgeSegment((numbers, docs, weights)))

@@ -122,8 +122,6 @@ class Neighbourhood:
     @property
     def entities(self) -> list[int]:
         """The entities reached, seeds first."""
-        if self._only_seeds:
-            return [*self.frontier]
         entities: list[int] = self.collected.entities.tolist()
         return entities
 
@@ -140,15 +138,11 @@ class Neighbourhood:
     @property
     def frontier(self) -> dict[int, float]:
         """The entities reached by the last hop, with their strength."""
-        if self._only_seeds:
+        if len(self._steps) == 1 and self._seeds:  # as mostly, without a copy of what was collected
             return {seed.entity: seed.score for seed in self._seeds[: self.bounds.nodes]}
         seen = self.collected
         last = seen.hops == len(self._steps) - 1
         return dict(zip(seen.entities[last].tolist(), seen.strengths[last].tolist(), strict=True))
-
-    @property
-    def _only_seeds(self) -> bool:
-        return len(self._steps) == 1 and bool(self._seeds)
 
     @property
     def collected(self) -> Collected:

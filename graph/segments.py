@@ -79,19 +79,13 @@ class EdgeSegment(Persistent):
             return np.empty(0, np.int32)
         return self.docs[self.entity_starts[place] : self.entity_starts[place + 1]]
 
-    def mentions_in(self, docs: NDArray[np.int64]) -> NarrowEdges:
+    def mentions_in(self, docs: NDArray[np.integer[Any]]) -> NarrowEdges:
         """The edges of some of its memories; takes time for these alone."""
         places = np.searchsorted(self.memories, docs)
         counts = self.memory_starts[places + 1] - self.memory_starts[places]
         ends = np.cumsum(counts)
         edges = np.arange(int(counts.sum())) + np.repeat(self.memory_starts[places] - ends + counts, counts)
         return self.entities[self.codes[edges]], np.repeat(docs, counts), self.levels[self.code_weights[edges]]
-
-    def edges(self, there: NDArray[np.bool_]) -> NarrowEdges:
-        """The edges of the memories for which the mask `there`, aligned with `memories`, is true."""
-        kept = np.repeat(there, np.diff(self.memory_starts))
-        docs = np.repeat(self.memories, np.diff(self.memory_starts))
-        return self.entities[self.codes[kept]], docs[kept], self.levels[self.code_weights[kept]]
 
     @property
     def is_consistent(self) -> bool:

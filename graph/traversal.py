@@ -63,6 +63,7 @@ def _relations(view: View, near: Neighbourhood, rules: Sequence[Rule]) -> dict[i
         return {}
     strongest: dict[int, JoinedEdge] = {}
     # Strongest first; two entities may be joined by several edges, inferred from each other.
-    for edge in joined(view.graph, view.eligible, active, rules=rules, known=near.entities):
+    known = near.entities if near.hops else active  # the seeds
+    for edge in joined(view.graph, view.eligible, active, rules=rules, known=known):
         strongest.setdefault(edge.entity, edge)
     return strongest
