@@ -154,7 +154,7 @@ class TermCache:
         """The packed postings and what was added since, by slot; some may be of memories that are no longer alive."""
         if self.packed is not None:
             yield from self.packed.tables()
-        yield from (part for _, part in self._added.parts)
+        yield from self._added.parts
 
     def add(self, docs: Sequence[int], bags: Sequence[tuple[NDArray[np.int64], NDArray[np.uint16]]]) -> None:
         """Add new memories, given by slot, with the terms of each and their frequencies."""
@@ -221,27 +221,25 @@ class _Additions:
 
     def __init__(self) -> None:
         self.count = 0
-        self.parts: list[tuple[int, PostingTable]] = []
+        self.parts: list[PostingTable] = []
 
     @property
     def nbytes(self) -> int:
-        return sum(part.terms.nbytes + part.docs.nbytes + part.tfs.nbytes for _, part in self.parts)
+        return sum(part.terms.nbytes + part.docs.nbytes + part.tfs.nbytes for part in self.parts)
 
     def append(self, part: PostingTable) -> None:
-        start = self.count
         self.count += part.terms.size
         # Merging keeps the parts few, however small the writes.
-        while self.parts and self.parts[-1][1].terms.size <= 2 * part.terms.size:
-            start, before = self.parts.pop()
-            part = joined([before, part])
-        self.parts.append((start, part))
+        while self.parts and self.parts[-1].terms.size <= 2 * part.terms.size:
+            part = joined([self.parts.pop(), part])
+        self.parts.append(part)
 
     def since(self, term: int, *, since: int) -> PostingArrays:
         """The postings of a term, from addition number `since` on."""
         hits = unpack([])
-        for start, part in self.parts:
-            first = max(since - start, 0)
-            if first < part.terms.size:
+        for part in self.parts:
+            first, since = max(since, 0), since - part.terms.size
+            if since < 0:
                 hits = joined([hits, part.only(first + np.flatnonzero(part.terms[first:] == term))])
         return hits.docs, hits.tfs
 
