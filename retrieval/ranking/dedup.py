@@ -1,9 +1,8 @@
 """Memories that say the same thing: exact and near duplicates within one ranking.
 
 Near duplicates have a Jaccard similarity of at least `threshold` between their sets of three-word shingles (Broder
-1997, doi:10.1109/SEQUEN.1997.666900). A C kernel marks the texts that may have a duplicate; only these, usually few,
-are compared. Pairs are found with a prefix filter, which misses none: sets with Jaccard >= t share one of their first
-(1-t)n+1 members in any common order (Chaudhuri, Ganti and Kaushik, ICDE 2006, doi:10.1109/ICDE.2006.9).
+1997, doi:10.1109/SEQUEN.1997.666900). A C kernel marks the texts that may have a duplicate and misses none; only these,
+usually few, are compared.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from itertools import compress, islice
-from math import ceil
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -127,9 +125,8 @@ def _survivors(candidates: Iterable[_Comparable], threshold: float) -> list[_Sur
         shingles: frozenset[Shingle] = frozenset()
         if found is None:
             shingles = _shingles(normalized.words)
-            prefix = _prefix(shingles, threshold)
-            if not seen.isdisjoint(prefix):
-                found = _near(candidate, normalized, shingles, prefix, survivors, threshold)
+            if not seen.isdisjoint(shingles):
+                found = _near(candidate, normalized, shingles, survivors, threshold)
         if found is not None:
             found.duplicates.append(candidate.id)
             found.speaker = found.speaker or candidate.speaker
@@ -166,12 +163,11 @@ def _near(
     candidate: _Comparable,
     normalized: NormalizedText,
     shingles: frozenset[Shingle],
-    prefix: Sequence[Shingle],
     survivors: Sequence[_Survivor],
     threshold: float,
 ) -> _Survivor | None:
     """The best-ranked survivor that is a near duplicate."""
-    sharing = (survivor for survivor in survivors if not survivor.shingles.isdisjoint(prefix))
+    sharing = (survivor for survivor in survivors if not survivor.shingles.isdisjoint(shingles))
     for survivor in islice(sharing, MAX_COMPARED):
         if (
             _same_origin(survivor, candidate)
@@ -186,12 +182,6 @@ def _shingles(words: tuple[str, ...]) -> frozenset[Shingle]:
     if not MIN_WORDS <= len(words) <= MAX_WORDS:
         return frozenset()
     return frozenset(zip(words, words[1:], words[2:], strict=False))
-
-
-def _prefix(shingles: frozenset[Shingle], threshold: float) -> list[Shingle]:
-    """Enough of the shingles that any set within the threshold must contain one of them."""
-    size = len(shingles)
-    return list(islice(shingles, size - ceil(threshold * size - 1e-9) + 1)) if shingles else []
 
 
 def _jaccard(one: frozenset[Shingle], other: frozenset[Shingle]) -> float:
