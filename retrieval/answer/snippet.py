@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 from itertools import chain
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
@@ -64,25 +64,12 @@ def query_terms(query: str, language: str) -> frozenset[str]:
     return terms - LANGUAGES["english"].stops or terms
 
 
-class _TermsOf(dict[str, Sequence[str]]):
-    """The terms of a word, cached unless the word is long."""
-
-    def __init__(self, language: str) -> None:
-        super().__init__()
-        self._language = language
-
-    def __missing__(self, word: str) -> Sequence[str]:
-        terms = analyze(word, self._language)
-        if len(word) <= _LONGEST_CACHED:
-            if len(self) >= _MOST_CACHED:
-                self.clear()
-            self[word] = terms
-        return terms
-
-
-@lru_cache(maxsize=len(LANGUAGES))
-def _terms_in(language: str) -> _TermsOf:
-    return _TermsOf(language)
+@cache
+def _terms_in(language: str) -> Callable[[str], Sequence[str]]:
+    """Tells the terms of a word, which are cached unless the word is long."""
+    uncached = partial(analyze, language=language)
+    cached = lru_cache(_MOST_CACHED)(uncached)
+    return lambda word: (cached if len(word) <= _LONGEST_CACHED else uncached)(word)
 
 
 def terms_within(text: str, terms: frozenset[str], language: str) -> frozenset[str]:
@@ -90,7 +77,7 @@ def terms_within(text: str, terms: frozenset[str], language: str) -> frozenset[s
     if not text.isascii():
         return terms.intersection(analyze(text, language))
     terms_of = _terms_in(language)
-    return terms.intersection(*[chain.from_iterable(map(terms_of.__getitem__, _spaced(text).split()))])
+    return terms.intersection(*[chain.from_iterable(map(terms_of, _spaced(text).split()))])
 
 
 def _spaced(text: str) -> str:
@@ -105,7 +92,7 @@ def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, 
     terms_of = _terms_in(language)
     words = _spaced(text).split(" ")
     for position, word in enumerate(words):
-        if word.isascii() and terms.isdisjoint(terms_of[word]):
+        if word.isascii() and terms.isdisjoint(terms_of(word)):
             continue
         if within := _first_match_within(word, terms, terms_of):
             start = position + sum(map(len, words[:position]))  # a separator follows each word
@@ -114,7 +101,7 @@ def _first_match(text: str, terms: frozenset[str], language: str) -> tuple[int, 
 
 
 def _first_match_within(
-    word: str, terms: frozenset[str], terms_of: Mapping[str, Sequence[str]]
+    word: str, terms: frozenset[str], terms_of: Callable[[str], Sequence[str]]
 ) -> tuple[int, int] | None:
     """The span of the first match in a space-delimited word; scripts without spaces are matched by bigrams."""
     offset = 0
@@ -123,7 +110,7 @@ def _first_match_within(
             for position, pair in enumerate(bigrams(prepare(piece)), offset):
                 if pair in terms or not terms.isdisjoint(pair):
                     return position, position + len(pair)
-        elif piece and not terms.isdisjoint(terms_of[piece]):
+        elif piece and not terms.isdisjoint(terms_of(piece)):
             return offset, offset + len(piece)
         offset += len(piece)
     return None
