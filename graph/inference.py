@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
@@ -15,27 +14,20 @@ from graph.adjacency import Adjacency
 from graph.forward_chaining import BY_MEMORY, DECAY, Edge, Inferred, Stated, infer
 from graph.rules import Rule, fold_relation
 
+NEAR, FAR = 160, 96
+"""Most stated relations read around the active entities, and one step further out."""
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JoinBounds:
-    """Limits of `joined`.
+EACH_WAY = 32
+"""Most relations of one entity as source, and as many as target; fewer if many entities share `NEAR` or `FAR`."""
 
-    Attributes:
-        near, far: most stated relations read around the active entities, and one step further out.
-        each_way: most relations of one entity as source, and as many as target; fewer if many entities share `near`
-            or `far`.
-        scanned: most rows read per relation taken, to find eligible ones.
-        entities: most entities expanded in the second step, the most strongly related first.
-        inferred, rounds: `max_inferred` and `max_rounds` of `graph.forward_chaining.infer`.
-    """
+SCANNED = 8
+"""Most rows read per relation taken, to find eligible ones."""
 
-    near: int = 160
-    far: int = 96
-    each_way: int = 32
-    scanned: int = 8
-    entities: int = 32
-    inferred: int = 256
-    rounds: int = 3
+ENTITIES = 32
+"""Most entities expanded in the second step, the most strongly related first."""
+
+MAX_INFERRED, MAX_ROUNDS = 256, 3
+"""Limits of `graph.forward_chaining.infer`."""
 
 
 class JoinedEdge(msgspec.Struct, frozen=True):
@@ -67,7 +59,6 @@ def joined(
     *,
     rules: Sequence[Rule],
     known: Collection[int] = (),
-    bounds: JoinBounds | None = None,
 ) -> list[JoinedEdge]:
     """The stated and inferred relations of the active entities, strongest first.
 
@@ -75,32 +66,29 @@ def joined(
     edge between two active entities is returned once for each. A relation counts only if all memories that it rests on
     are `eligible` (by ordinal); `known` entities are excluded as the other end.
     """
-    bounds = bounds or JoinBounds()
     strongest = sorted(active, key=lambda entity: (-active[entity], entity))
-    stated = _stated(graph, eligible, strongest, bounds, most=bounds.near)
+    stated = _stated(graph, eligible, strongest, most=NEAR)
     if not stated:
         return []
-    onward = _onward(stated, active, rules)[: bounds.entities]
-    stated += _stated(graph, eligible, onward, bounds, most=bounds.far)
+    onward = _onward(stated, active, rules)[:ENTITIES]
+    stated += _stated(graph, eligible, onward, most=FAR)
     latest = {edge.key: edge for edge in sorted(stated, key=BY_MEMORY)}
-    inferred = infer(latest.values(), rules, max_inferred=bounds.inferred, max_rounds=bounds.rounds)
+    inferred = infer(latest.values(), rules, max_inferred=MAX_INFERRED, max_rounds=MAX_ROUNDS)
     every: list[Edge] = [*latest.values(), *inferred]
     edges = [found for edge in every for found in _touching(edge, active, known)]
     return sorted(edges, key=lambda e: (-e.strength, e.joined_to, e.entity, e.relation, e.forward))
 
 
-def _stated(
-    graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[int], bounds: JoinBounds, *, most: int
-) -> list[Stated]:
+def _stated(graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[int], *, most: int) -> list[Stated]:
     """At most `most` relations, round-robin: the first of each entity, then the second of each, and so on.
 
     An entity may use up to twice its share in each direction, as others have fewer.
     """
-    each_way = min(bounds.each_way, max(1, 2 * most // max(len(entities), 1)))
+    each_way = min(EACH_WAY, max(1, 2 * most // max(len(entities), 1)))
     ranked: list[tuple[int, int, Stated]] = []
     for place, entity in enumerate(graph.relations.related(entities)):
         for way in graph.relations.of(entity):
-            there = (edge for edge in way[: bounds.scanned * each_way] if eligible[edge.doc])
+            there = (edge for edge in way[: SCANNED * each_way] if eligible[edge.doc])
             ranked += [(rank, place, edge) for rank, edge in enumerate(islice(there, each_way))]
     ranked.sort()
     return [edge for _, _, edge in ranked[:most]]

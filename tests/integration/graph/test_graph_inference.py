@@ -9,10 +9,10 @@ import httpx
 import pytest
 from psycopg import AsyncConnection
 
-from graph import store
+from graph import inference, store
 from graph.forward_chaining import DECAY, Stated
 from graph.graph_rows import DocGraph, GivenRelation
-from graph.inference import JoinBounds, JoinedEdge, joined, sentence
+from graph.inference import EACH_WAY, FAR, MAX_INFERRED, NEAR, JoinedEdge, joined, sentence
 from graph.names import entity_id
 from graph.rules import DEFAULT_RULES, Atom, Rule, inverse, symmetric, transitive
 from retrieval.engine import Trivet
@@ -57,11 +57,10 @@ async def around(
     ns: int = NS,
     eligible: LiteralString = "true",
     known: Sequence[int] = (),
-    bounds: JoinBounds | None = None,
     **params: Any,
 ) -> list[JoinedEdge]:
     graph, seen = await graph_of(conn, ns, eligible, **params)
-    return joined(graph, seen, active, rules=rules, known=known, bounds=bounds)
+    return joined(graph, seen, active, rules=rules, known=known)
 
 
 def shown(edges: Sequence[JoinedEdge]) -> list[str]:
@@ -186,20 +185,20 @@ async def test_nothing_comes_from_another_namespace(conn: AsyncConnection[Any]) 
     assert shown(await around(conn, {ANN: 1.0}, [transitive("in")], ns=NS + 1)) == []
 
 
-async def test_hubs_stay_bounded(conn: AsyncConnection[Any]) -> None:
+async def test_hubs_stay_bounded(conn: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand relations each way at an active entity, and at one beside it."""
     spokes = [("ann", "in", f"out {at}") for at in range(1_000)] + [(f"in {at}", "in", "ann") for at in range(1_000)]
     await add(conn, *spokes, ("bob", "in", "ann"))
-    bounds = JoinBounds()
     for active in ({ANN: 1.0}, {BOB: 1.0}):
         found = await around(conn, active, [transitive("in"), symmetric("in")])
         stated = {step for edge in found for step in edge.derivation}
-        assert len(stated) <= bounds.near + bounds.far
-        assert len({(e.entity, e.relation, e.forward) for e in found if e.rule is not None}) <= bounds.inferred
-        assert len([e for e in found if e.rule is None]) <= 2 * bounds.each_way
-    assert len(await around(conn, {ANN: 1.0})) == 2 * bounds.each_way
-    few = JoinBounds(near=5, far=3, inferred=4)
-    found = await around(conn, {BOB: 1.0}, [transitive("in")], bounds=few)
+        assert len(stated) <= NEAR + FAR
+        assert len({(e.entity, e.relation, e.forward) for e in found if e.rule is not None}) <= MAX_INFERRED
+        assert len([e for e in found if e.rule is None]) <= 2 * EACH_WAY
+    assert len(await around(conn, {ANN: 1.0})) == 2 * EACH_WAY
+    for name, most in {"NEAR": 5, "FAR": 3, "MAX_INFERRED": 4}.items():
+        monkeypatch.setattr(inference, name, most)
+    found = await around(conn, {BOB: 1.0}, [transitive("in")])
     assert len(found) <= 1 + 4
     assert {len(edge.derivation) for edge in found} == {1, 2}
 
@@ -211,10 +210,11 @@ async def test_filters_hold_before_the_cut(conn: AsyncConnection[Any]) -> None:
     assert sorted(step.doc for edge in found for step in edge.derivation) == [1, 2, 3]
 
 
-async def test_every_active_entity_gets_its_share(conn: AsyncConnection[Any]) -> None:
+async def test_every_active_entity_gets_its_share(conn: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """The first relations of each go before the second ones, so that a hub does not take it all."""
     await add(conn, *[("ann", "met", f"e{at}") for at in range(50)], ("bob", "met", "cat"), ("bob", "met", "dan"))
-    found = await around(conn, {ANN: 1.0, BOB: 0.1}, bounds=JoinBounds(near=4))
+    monkeypatch.setattr(inference, "NEAR", 4)
+    found = await around(conn, {ANN: 1.0, BOB: 0.1})
     assert sorted(edge.joined_to for edge in found) == sorted([ANN, ANN, BOB, BOB])
 
 
