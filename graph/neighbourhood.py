@@ -82,7 +82,7 @@ _best = function("trivet_walk_best", Array, _INT, Array, Array, result=_INT)
 _onward = function("trivet_walk_onward", Array, *_EDGES, Array, Array, _INT, Array, Array, _INT, _FLOAT,
                    _INT, _INT, _INT, _INT, _INT, _INT, result=_INT)  # fmt: skip
 _ranked = function("trivet_walk_ranked", Array, _FLOAT, _FLOAT, _FLOAT, _FLOAT, Array, Array, result=_INT)
-_export = function("trivet_walk_export", Array, Array, Array, Array, Array, Array, Array)
+_export = function("trivet_walk_export", *[Array] * 6)
 
 
 class Neighbourhood:
@@ -149,11 +149,10 @@ class Neighbourhood:
         """Everything collected so far."""
         if self._collected is None:
             columns, rows = int(_columns(self._walk)), self.memories
-            numbers = np.empty((3, columns), np.int64)
-            strengths, docs, matrix = np.empty(columns), np.empty(rows, np.int64), np.zeros((rows, columns))
-            columns_and_rows = numbers[0], numbers[1], strengths, numbers[2], docs, matrix
-            _export(self._walk, *map(address, columns_and_rows))
-            self._collected = Collected(*columns_and_rows)
+            entities, hops, docs = np.empty(columns, np.int64), np.empty(columns, np.int64), np.empty(rows, np.int64)
+            arrays = entities, np.empty(columns), hops, docs, np.zeros((rows, columns))
+            _export(self._walk, *map(address, arrays))
+            self._collected = Collected(*arrays)
         return self._collected
 
     def begin(self, view: View) -> None:

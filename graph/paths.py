@@ -38,13 +38,12 @@ class Collected:
     """What a walk collected.
 
     Attributes:
-        entities, mentions, strengths, hops: of the entities reached, seeds first; the hop that reached each.
+        entities, strengths, hops: of the entities reached, seeds first; the hop that reached each.
         docs: the memories.
         matrix: edge weights, shape (memories, entities).
     """
 
     entities: NDArray[np.int64]
-    mentions: NDArray[np.int64]
     strengths: NDArray[np.float64]
     hops: NDArray[np.int64]
     docs: NDArray[np.int64]

@@ -507,11 +507,11 @@ int64_t trivet_walk_ranked(const trivet_walk *walk, double seeds_share, double b
 }
 
 /* Export everything collected, for explanations; `matrix` holds weights by memory and entity and must be zeroed. */
-void trivet_walk_export(const trivet_walk *walk, int64_t *entities, int64_t *mentions, double *strengths,
-                        int64_t *hops, int64_t *docs, double *matrix) {
+void trivet_walk_export(const trivet_walk *walk, int64_t *entities, double *strengths, int64_t *hops, int64_t *docs,
+                        double *matrix) {
     for (int64_t at = 0; at < walk->n_columns; at++) {
-        entities[at] = walk->columns[at].entity, mentions[at] = walk->columns[at].mentions;
-        strengths[at] = walk->columns[at].strength, hops[at] = walk->columns[at].hop;
+        const column *each = walk->columns + at;
+        entities[at] = each->entity, strengths[at] = each->strength, hops[at] = each->hop;
     }
     for (int64_t at = 0; at < walk->n_rows; at++) {
         docs[at] = walk->rows[at].doc;

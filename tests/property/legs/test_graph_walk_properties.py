@@ -93,7 +93,6 @@ def test_it_collects_what_a_plain_walk_collects(case: Case) -> None:
     seen = near.collected
     assert seen.entities.tolist() == list(plain.entities)
     assert seen.hops.tolist() == [each.hop for each in plain.entities.values()]
-    assert seen.mentions.tolist() == [each.mentions for each in plain.entities.values()]
     assert seen.strengths.tolist() == pytest.approx([each.strength for each in plain.entities.values()])
     assert sorted(near.docs) == sorted(plain.docs)
     rows = [plain.docs.index(doc) for doc in near.docs]
