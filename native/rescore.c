@@ -179,21 +179,20 @@ static void alone(int64_t n, struct floats known, struct codes codes, float *ord
     }
 }
 
+/* The mean of a column of features. */
+static float mean_of(int64_t n, const float *rows, int64_t width, int64_t column) {
+    double sum = 0;
+    for (int64_t row = 0; row < n; row++) sum += rows[row * width + column];
+    return (float)(sum / (double)n);
+}
+
 /* The kind of memories, in the order of `CORPUS_FEATURES`. */
 static void kind_of(int64_t n, struct floats known, struct codes codes, int64_t trait_count, int64_t width,
                     const float *rows, float *kind) {
     static const int MEANS[] = {NAMED, SPEAKER_SHARE, ASSISTANT, TITLED};
     double words = 0, squares = 0, titles = 0, sessions = 0;
-    for (int64_t trait = 0; trait < trait_count; trait++) {
-        double sum = 0;
-        for (int64_t row = 0; row < n; row++) sum += rows[row * width + OWN_FEATURES + trait];
-        *kind++ = (float)(sum / (double)n);
-    }
-    for (int mean = 0; mean < 4; mean++) {
-        double sum = 0;
-        for (int64_t row = 0; row < n; row++) sum += rows[row * width + MEANS[mean]];
-        *kind++ = (float)(sum / (double)n);
-    }
+    for (int64_t trait = 0; trait < trait_count; trait++) *kind++ = mean_of(n, rows, width, OWN_FEATURES + trait);
+    for (int mean = 0; mean < 4; mean++) *kind++ = mean_of(n, rows, width, MEANS[mean]);
     for (int64_t row = 0; row < n; row++) {
         words += known.words[row];
         titles += codes.has_title[row];
