@@ -214,9 +214,7 @@ async def read_edges(
     read = []
     mentions: LiteralString = _MENTIONS + (_BETWEEN if docs is None else _SOME)
     for least, most in id_ranges(parts):
-        row = await (await conn.execute(mentions, params | {"least": least, "most": most}, binary=True)).fetchone()
-        if row is None:
-            raise RuntimeError("an aggregate without groups gave no row")
+        [row] = await (await conn.execute(mentions, params | {"least": least, "most": most}, binary=True)).fetchall()
         read.append(edges_of(*row))
     relations: LiteralString = _RELATIONS if docs is None else _RELATIONS + _SOME
     stated = await (await conn.execute(relations, params, binary=True)).fetchall()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from classifier.query_performance import QueryPerformanceFeatures
 from classifier.rescorer import Rescored
@@ -16,32 +15,22 @@ from retrieval.ranking.weighting import Weighting, allowing_for_fragments, with_
 from retrieval.types.search import Degradation, Leg
 
 
-class Refined(NamedTuple):
-    """A weighting in the light of what the legs found and of how the embedder reads the query.
-
-    Attributes:
-        learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
-        fragment_share: how much of the query the embedder reads in fragments; 0 if the weights were explicit.
-    """
-
-    weighting: Weighting
-    learned_weights: Mapping[str, float] | None
-    fragment_share: float
-
-
 def refine(
     weighting: Weighting, query: PreparedQuery, found: LegResults, evidence: QueryPerformanceFeatures
-) -> Refined:
-    """Refine the weighting unless it is explicit."""
+) -> tuple[Weighting, Mapping[str, float] | None, float]:
+    """The weighting in the light of what the legs found and of how the embedder reads the query, unless it is explicit.
+
+    Returns also the `learned_weights` and the `fragment_share` of an `Answer`.
+    """
     if query.explicit is not None:
-        return Refined(weighting, None, 0.0)
+        return weighting, None, 0.0
     learned = None
     if len(found.rankings) == len(Leg):
         with query.stopwatch.span("weigh"):
             learned = query.models.leg_weights.weights(evidence)
         weighting = with_learned_weights(weighting, learned, query.profile)
     fragment_share = query.embedding.fragment_share()
-    return Refined(allowing_for_fragments(weighting, fragment_share), learned, fragment_share)
+    return allowing_for_fragments(weighting, fragment_share), learned, fragment_share
 
 
 async def rescore_candidates(
