@@ -81,7 +81,7 @@ from retrieval.types.memory import (
     SharedPatch,
     UpdateReceipt,
 )
-from retrieval.types.namespace import EmbedderName, NamespaceInfo, NamespaceInput, NamespaceReceipt, NamespaceSettings
+from retrieval.types.namespace import NamespaceInfo, NamespaceInput, NamespaceReceipt, NamespaceSettings
 from retrieval.types.search import (
     NO_FILTERS,
     ClassifyRequest,
@@ -312,13 +312,6 @@ class Trivet:
             missing, settings = settings.profile, replace(settings, profile=None)
         await self.put_namespace(namespace, settings)
         return missing
-
-    async def choose_embedder(self, namespace: str, embedder: EmbedderName) -> None:
-        """Give an embedder to a namespace without memories; make it if it is not there.
-
-        Raises InvalidInput if this server has not got the embedder, Conflict if there are memories of another one.
-        """
-        await self.put_namespace(namespace, NamespaceInput(embedder=embedder))
 
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS

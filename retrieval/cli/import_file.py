@@ -35,7 +35,7 @@ from retrieval.settings import Settings
 from retrieval.store.namespaces import check_new_name
 from retrieval.tasks import in_order
 from retrieval.types.memory import AddResult, MemoryInput
-from retrieval.types.namespace import EmbedderName
+from retrieval.types.namespace import EmbedderName, NamespaceInput
 
 DOCUMENT = "document"
 """The format of a file that is put as one document."""
@@ -225,7 +225,8 @@ def command(
 def _choose(embedder: EmbedderName | None, namespace: str | None, settings: Settings) -> None:
     """Give the embedder that was named, if one was, to the namespace."""
     if embedder:
-        with_engine(settings, lambda engine: engine.choose_embedder(namespace or "default", embedder))
+        given = NamespaceInput(embedder=embedder)
+        with_engine(settings, lambda engine: engine.put_namespace(namespace or "default", given))
 
 
 def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
