@@ -17,7 +17,6 @@ from retrieval.types.entity import (
     EntityAliases,
     EntityGraph,
     EntityList,
-    EntityOptions,
     EntityPage,
     EntityPaths,
     MergeReceipt,
@@ -25,7 +24,7 @@ from retrieval.types.entity import (
     Neighborhood,
 )
 from retrieval.types.memory import Label
-from retrieval.types.search import MAX_HOPS
+from retrieval.types.search import MAX_HOPS, SearchOptions
 from retrieval.validation import converted
 
 GRAPHML_TYPE = "application/graphml+xml"
@@ -199,7 +198,7 @@ class EntitiesController(Controller):
         return Response(await api.engine.entities.graph(ns, options, limit=limit, words=words))
 
 
-def _options(filters: str | None, as_of: str | None, include_superseded: bool) -> EntityOptions:
+def _options(filters: str | None, as_of: str | None, include_superseded: bool) -> SearchOptions:
     """Which memories count; raises InvalidInput for bad filters or a bad time."""
-    options = converted({"as_of": as_of, "include_superseded": include_superseded}, EntityOptions)
+    options = converted({"as_of": as_of, "include_superseded": include_superseded}, SearchOptions)
     return structs.replace(options, filters=parsed_filters(filters, {}))

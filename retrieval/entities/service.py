@@ -18,11 +18,12 @@ from graph.names import normalize
 from graph.store import Alias
 from graph.visible import MAX_EVIDENCE, STATED_STRENGTH, Relation, VisibleGraph, co_mentions
 from retrieval.entities.pages import aliases_of, entity_page
-from retrieval.entities.view import EntityView, entity_code, entity_number, joined, memories_seen
+from retrieval.entities.view import EntityView, entity_code, entity_number, joined
 from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
 from retrieval.ingest.graphs import TextsByAlias
+from retrieval.legs.base import SearchView
 from retrieval.store import entities, namespaces
 from retrieval.store.pool import Pool
 from retrieval.tasks import retried
@@ -31,7 +32,6 @@ from retrieval.types.entity import (
     EntityAliases,
     EntityGraph,
     EntityList,
-    EntityOptions,
     EntityPage,
     EntityPath,
     EntityPaths,
@@ -40,6 +40,7 @@ from retrieval.types.entity import (
     Neighbor,
     Neighborhood,
 )
+from retrieval.types.search import SearchOptions
 from retrieval.validation import check_storable
 
 DESCRIBED_AT_ONCE = 1_000
@@ -53,7 +54,8 @@ MAX_EDGES = 5_000
 MAX_DOCS = 20_000
 """Latest memories in which the entities of the whole graph are met."""
 
-EVERYTHING = EntityOptions()
+EVERYTHING = SearchOptions()
+"""All memories count: of a search's options, those that say which memories it may see tell that."""
 
 _CURSOR = re.compile(r"([0-9]{1,10})\.([0-9a-f]{16})")
 
@@ -66,12 +68,12 @@ class EntityService:
         self._indexes = indexes
 
     @asynccontextmanager
-    async def _view(self, name: str, options: EntityOptions, *, words: bool = False) -> AsyncIterator[EntityView]:
+    async def _view(self, name: str, options: SearchOptions, *, words: bool = False) -> AsyncIterator[EntityView]:
         """What a request may see of a namespace as of now."""
         namespaces.check_name(name)
         check_storable(options)
         snapshot = await self._indexes.current(name, lambda _: (), options.filters.metadata)
-        seen = memories_seen(snapshot, options)
+        seen = SearchView.from_request(snapshot, options)  # before anything else is awaited
         graph = VisibleGraph(snapshot.index.graph, seen.eligible)
         async with self._pool.connection() as conn:
             yield EntityView(conn, snapshot, seen, graph, words)
@@ -79,7 +81,7 @@ class EntityService:
     async def list(
         self,
         name: str,
-        options: EntityOptions = EVERYTHING,
+        options: SearchOptions = EVERYTHING,
         *,
         q: str | None = None,
         types: Sequence[str] | None = None,
@@ -117,7 +119,7 @@ class EntityService:
         self,
         name: str,
         entity_id: str,
-        options: EntityOptions = EVERYTHING,
+        options: SearchOptions = EVERYTHING,
         *,
         words: bool = False,
         cursor: str | None = None,
@@ -135,7 +137,7 @@ class EntityService:
         self,
         name: str,
         entity_id: str,
-        options: EntityOptions = EVERYTHING,
+        options: SearchOptions = EVERYTHING,
         *,
         hops: int = 1,
         limit: int = 50,
@@ -167,7 +169,7 @@ class EntityService:
         name: str,
         source_id: str,
         target_id: str,
-        options: EntityOptions = EVERYTHING,
+        options: SearchOptions = EVERYTHING,
         *,
         max_hops: int = 3,
         limit: int = 3,
@@ -197,7 +199,7 @@ class EntityService:
             return EntityPaths(paths=paths, truncated=any(each.is_cut for each in expansions))
 
     async def graph(
-        self, name: str, options: EntityOptions = EVERYTHING, *, limit: int = 200, words: bool = False
+        self, name: str, options: SearchOptions = EVERYTHING, *, limit: int = 200, words: bool = False
     ) -> EntityGraph:
         """The most mentioned entities with their communities and centrality, and the edges between them."""
         async with self._view(name, options, words=words) as view:
@@ -226,7 +228,7 @@ class EntityService:
             )
 
     async def graphml(
-        self, name: str, options: EntityOptions = EVERYTHING, *, limit: int = 200, words: bool = False
+        self, name: str, options: SearchOptions = EVERYTHING, *, limit: int = 200, words: bool = False
     ) -> bytes:
         """The same as GraphML; an edge without a type is `met_with`."""
         found = await self.graph(name, options, limit=limit, words=words)

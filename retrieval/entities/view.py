@@ -19,8 +19,7 @@ from retrieval.legs.base import SearchView
 from retrieval.store import entities
 from retrieval.store.entities import StoredEntity
 from retrieval.store.pool import Connection
-from retrieval.types.entity import EntityEdge, EntityName, EntityOptions, EntitySummary
-from retrieval.types.search import SearchOptions
+from retrieval.types.entity import EntityEdge, EntityName, EntitySummary
 
 MAX_TIES = 300
 """Strongest ties of one entity that are followed."""
@@ -63,12 +62,6 @@ class Expansion:
     strengths: dict[int, float]
     ties: dict[tuple[int, int], Tie]
     is_cut: bool
-
-
-def memories_seen(snapshot: NamespaceSnapshot, options: EntityOptions) -> SearchView:
-    """The memories that count; take it before awaiting anything else."""
-    asked = SearchOptions(filters=options.filters, as_of=options.as_of, include_superseded=options.include_superseded)
-    return SearchView.from_request(snapshot, asked)
 
 
 @dataclass(slots=True)

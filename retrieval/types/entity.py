@@ -7,7 +7,6 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from retrieval.types.memory import Kind, Label, Zoned
-from retrieval.types.search import Filters
 
 EntityId = Annotated[
     str,
@@ -18,14 +17,6 @@ EntityId = Annotated[
 ]
 Evidence = Annotated[list[str], Meta(description="ids of the latest memories that say so, at most 5")]
 Truncated = Annotated[bool, Meta(description="whether a limit or the deadline left something out")]
-
-
-class EntityOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which memories count, as in a search."""
-
-    filters: Filters = Filters()
-    as_of: Zoned | None = None
-    include_superseded: bool = False
 
 
 class EntitySummary(Struct, frozen=True, kw_only=True):

@@ -9,9 +9,8 @@ import pytest
 from retrieval.engine import Trivet
 from retrieval.entities import pages, service, view
 from retrieval.errors import InvalidInput, NotFound
-from retrieval.types.entity import EntityOptions
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
-from retrieval.types.search import Filters
+from retrieval.types.search import Filters, SearchOptions
 
 DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
 NS = "town"
@@ -151,13 +150,13 @@ async def test_only_visible_memories_are_evidence(town: Trivet) -> None:
     assert [memory.id for memory in page.memories] == ["m8", "m3", "m0"]
     assert "Fina" not in {met.name for met in page.met_with}
     assert "Fina" not in {each.name for each in (await town.entities.list(NS)).entities}
-    options = EntityOptions(as_of=DAY + timedelta(days=7, hours=1))
+    options = SearchOptions(as_of=DAY + timedelta(days=7, hours=1))
     then = await town.entities.page(NS, ana, options)
     assert [memory.id for memory in then.memories] == ["m7", "m6", "m3", "m0"]
     assert "Fina" in {met.name for met in then.met_with}
-    superseded = await town.entities.page(NS, ana, EntityOptions(include_superseded=True))
+    superseded = await town.entities.page(NS, ana, SearchOptions(include_superseded=True))
     assert [memory.id for memory in superseded.memories] == ["m8", "m6", "m3", "m0"]
-    tagged = await town.entities.page(NS, ana, EntityOptions(filters=Filters(tags_any=["walk"])))
+    tagged = await town.entities.page(NS, ana, SearchOptions(filters=Filters(tags_any=["walk"])))
     assert [memory.id for memory in tagged.memories] == ["m0"]
     fina = next(met.id for met in then.met_with if met.name == "Fina")
     forgotten = await town.entities.page(NS, fina)
@@ -233,7 +232,7 @@ async def test_the_whole_graph_has_communities_and_centrality(town: Trivet) -> N
     assert len(few.nodes) == 2
     assert few.truncated
     assert await town.entities.graph(NS) == whole
-    nothing = await town.entities.graph(NS, EntityOptions(as_of=DAY - timedelta(days=1)))
+    nothing = await town.entities.graph(NS, SearchOptions(as_of=DAY - timedelta(days=1)))
     assert (nothing.nodes, nothing.edges, nothing.truncated) == ([], [], False)
 
 
