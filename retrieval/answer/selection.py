@@ -14,7 +14,7 @@ from retrieval.index.query_vectors import QueryVectors
 from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.candidates import Candidates, RankedCandidates
-from retrieval.ranking.dedup import DuplicateGroup, deduplicate
+from retrieval.ranking.dedup import deduplicate
 from retrieval.ranking.diversity import are_within, cap_sources, maximal_marginal_relevance, source_of
 from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import cut_noise
@@ -202,10 +202,10 @@ async def _distinct(
 ) -> list[Sequence[_Read]]:
     """Read memories in order until enough are distinct or none is left; each of these with its duplicates."""
     texts: dict[str, _Read] = {}
-    kept: list[DuplicateGroup] = []
+    kept: list[list[str]] = []
     position = 0
     while position < len(order.numbers) and (
-        len(kept) < limits.wanted or not limits.are_met([texts[each.id].memory for each in kept])
+        len(kept) < limits.wanted or not limits.are_met([texts[ids[0]].memory for ids in kept])
     ):
         batch = order.numbers[position : position + limits.read_at_once]
         rows = await reader.read([candidates.docs[number] for number in batch], candidates.ids(batch))
@@ -214,7 +214,7 @@ async def _distinct(
         texts = {id_: each for id_, each in texts.items() if reader.may_be_shown(each.memory)}
         kept = deduplicate([each.memory for each in texts.values()])
         position += len(batch)
-    return [[texts[id_] for id_ in (each.id, *each.duplicates)] for each in kept]
+    return [[texts[id_] for id_ in ids] for ids in kept]
 
 
 def _found(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Sequence
 from itertools import compress, islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -59,24 +59,18 @@ class _Comparable(Protocol):
     def kind(self) -> Kind: ...
 
 
-class DuplicateGroup(NamedTuple):
-    """A surviving memory and the ids of its duplicates, best ranked first."""
-
-    id: str
-    duplicates: tuple[str, ...]
-
-
 class _Survivor(msgspec.Struct):
-    id: str
+    """The best ranked memory of a group of duplicates, with the ids of all of them, its own first."""
+
+    ids: list[str]
     speaker: str | None
     title: str | None
     wording: NormalizedText
     shingles: frozenset[Shingle]
-    duplicates: list[str]
 
 
-def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHOLD) -> list[DuplicateGroup]:
-    """Group duplicates; the best ranked of each group survives, and the order is kept.
+def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHOLD) -> list[list[str]]:
+    """Group duplicates, given by their ids; the best ranked of each group survives and comes first, the order is kept.
 
     Exact duplicates are equal after NFKC, case folding and collapsing whitespace and punctuation (texts
     longer than `MAX_SQUEEZED` are compared as they are). Texts that differ in a number, a negation, a name
@@ -89,19 +83,16 @@ def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHO
     >>> from types import SimpleNamespace as Said
     >>> said = {"a": "I like tea.", "b": "i like  TEA"}
     >>> deduplicate([Said(id=id, text=text, speaker=None, title=None, kind="memory") for id, text in said.items()])
-    [DuplicateGroup(id='a', duplicates=('b',))]
+    [['a', 'b']]
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
     marks = _alike(candidates, threshold)
     if not any(marks):
-        return [DuplicateGroup(each.id, ()) for each in candidates]
-    stands_for = {each.id: tuple(each.duplicates) for each in _survivors(compress(candidates, marks), threshold)}
-    return [
-        DuplicateGroup(each.id, stands_for.get(each.id, ()))
-        for each, mark in zip(candidates, marks, strict=True)
-        if not mark or each.id in stands_for
-    ]
+        return [[each.id] for each in candidates]
+    groups = {each.ids[0]: each.ids for each in _survivors(compress(candidates, marks), threshold)}
+    marked = zip(candidates, marks, strict=True)
+    return [groups.get(each.id, [each.id]) for each, mark in marked if not mark or each.id in groups]
 
 
 def _alike(candidates: Sequence[_Comparable], threshold: float) -> bytes:
@@ -128,11 +119,11 @@ def _survivors(candidates: Iterable[_Comparable], threshold: float) -> list[_Sur
             if not seen.isdisjoint(shingles):
                 found = _near(candidate, normalized, shingles, survivors, threshold)
         if found is not None:
-            found.duplicates.append(candidate.id)
+            found.ids.append(candidate.id)
             found.speaker = found.speaker or candidate.speaker
             found.title = found.title or _title(candidate)
             continue
-        survivor = _Survivor(candidate.id, candidate.speaker, _title(candidate), normalized, shingles, [])
+        survivor = _Survivor([candidate.id], candidate.speaker, _title(candidate), normalized, shingles)
         survivors.append(survivor)
         by_words.setdefault(normalized.words, []).append(survivor)
         seen |= shingles
