@@ -18,7 +18,7 @@ from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
 from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import Conversation, said_in
-from retrieval.answer.packer import Packer
+from retrieval.answer.packer import pack_answer
 from retrieval.answer.response import (
     as_search,
     context_response,
@@ -131,7 +131,6 @@ class Trivet:
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes, files=files)
         self._ingest = Ingest(pool, embedders, announce=self._indexes.expect_changes)
         self.documents = DocumentService(pool, self._ingest, embedders)
-        self._packer = Packer(pool)
         self.lifecycle = LifeCycle(pool, self._ingest, url)
         self._outdated = OutdatedMemories(pool, self._indexes)
         self.entities = EntityService(pool, self._indexes)
@@ -388,7 +387,7 @@ class Trivet:
         except NotFound:  # an assistant whose user has said nothing yet
             profile = await self.profiles.find(request.profile)
             return unknown_namespace(request, profile, stopwatch.timings_ms())
-        packed = await self._packer.pack(answer, search, request)
+        packed = await pack_answer(self._pool, answer, search, request)
         cited = {item.id for item in packed.items}
         self._log(answer, search, [found for found in answer.found if found.memory.id in cited])
         self._shadow.follow(search, answer)

@@ -43,88 +43,79 @@ _NAMES = PreparedStatement("""
 _SHOWN = ("id", "text", "title", "speaker", "created_at", "expires_at", "kind", "session_id", "document_id")
 
 
-class Packer:
-    """Makes context packs; stateless apart from its parts."""
+async def pack_answer(pool: Pool, answer: Answer, search: SearchRequest, request: ContextRequest) -> Packed:
+    """The pack of an answer to `search`, which was made for `request`.
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance that is not known.
+    """
+    check_relevance(request.min_relevance, rescores=wants_rescoring(search, answer.profile))
+    cap, language = Limits.from_request(request, answer.profile).source_cap, answer.namespace.settings.language
+    with answer.stopwatch.span("pack"):
+        relevant, others = _by_relevance(answer, request.min_relevance)
+        found = within_cap(relevant, cap=cap, top_k=request.top_k)
+        candidates = await _candidates(pool, answer, found, search)
+        packed = await asyncio.to_thread(  # counting the tokens of long texts is slow
+            pack,
+            candidates,
+            max_tokens=request.max_tokens,
+            format=request.format,
+            order=request.order,
+            count=count_tokens,
+            shorten=lambda text, most: excerpt(text, search.query, language, max_tokens=most, count=count_tokens),
+            source_cap=cap,
+            holds=answer.conversation.holds,
+        )
+    said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
+    shown = {item.id for item in packed.items}  # what came along may be irrelevant by itself
+    irrelevant = [DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others if each.memory.id not in shown]
+    return replace(packed, dropped=[*packed.dropped, *irrelevant, *said])
 
-    async def pack(self, answer: Answer, search: SearchRequest, request: ContextRequest) -> Packed:
-        """The pack of an answer to `search`, which was made for `request`.
 
-        Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance that is not known.
-        """
-        check_relevance(request.min_relevance, rescores=wants_rescoring(search, answer.profile))
-        cap, language = Limits.from_request(request, answer.profile).source_cap, answer.namespace.settings.language
-        with answer.stopwatch.span("pack"):
-            relevant, others = _by_relevance(answer, request.min_relevance)
-            found = within_cap(relevant, cap=cap, top_k=request.top_k)
-            candidates = await self._candidates(answer, found, search)
-            packed = await asyncio.to_thread(  # counting the tokens of long texts is slow
-                pack,
-                candidates,
-                max_tokens=request.max_tokens,
-                format=request.format,
-                order=request.order,
-                count=count_tokens,
-                shorten=lambda text, most: excerpt(text, search.query, language, max_tokens=most, count=count_tokens),
-                source_cap=cap,
-                holds=answer.conversation.holds,
-            )
-        said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
-        shown = {item.id for item in packed.items}  # what came along may be irrelevant by itself
-        irrelevant = [
-            DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others if each.memory.id not in shown
-        ]
-        return replace(packed, dropped=[*packed.dropped, *irrelevant, *said])
-
-    async def _candidates(
-        self, answer: Answer, found: Sequence[RankedMemory], request: SearchRequest
-    ) -> list[PackCandidate]:
-        """The memories found, with the turns they need, their places in their sessions and the entities they share."""
-        memories = answer.index.memories
-        needed = _needed_turns(found, memories, answer.view)
-        others = sorted(set(needed.values()))
-        async with TextReader(self._pool, answer.snapshot, request, answer.conversation) as reader:
-            rows = await reader.read(others, memories.ids.get(np.array(others, np.int64))) if others else []
-            read = {
-                doc: row for doc, row in zip(others, rows, strict=True) if row is not None and reader.may_be_shown(row)
-            }
-        docs = [*{each.doc: None for each in found} | read]  # a turn that is needed may have been found, too
-        ordinals = memories.slots.ordinals_of(docs)
-        shared = _shared_entities(answer.index.graph, docs)
-        placed: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
-        named: Parameters = {"ns": answer.namespace.ns, "entities": array_text(shared)}
-        async with self._pool.connection() as conn:
-            with translated():
-                places, names = await fetch_pipelined(conn, [(PLACES, placed), (_NAMES, named)])
-        place_of, names_of = dict(places), defaultdict[int, list[str]](list)
-        for entity, name in sorted(names, key=lambda row: (-sum(shared[row[0]].values()), row[1])):
-            for doc in shared[entity]:
-                names_of[doc].append(name)
-        as_of = NEVER - 1 if request.as_of is None else microseconds(request.as_of)
-        repeated = {each.doc: each.duplicate_docs for each in found}
-        details = {
-            doc: {
-                "place": place_of.get(ordinal, 0),
-                "entities": tuple(names_of[doc]),
-                # What was superseded and then said again holds.
-                "superseded": all(memories.superseded[one] <= as_of for one in (doc, *repeated.get(doc, ()))),
-            }
-            for doc, ordinal in zip(docs, ordinals, strict=True)
+async def _candidates(
+    pool: Pool, answer: Answer, found: Sequence[RankedMemory], request: SearchRequest
+) -> list[PackCandidate]:
+    """The memories found, with the turns they need, their places in their sessions and the entities they share."""
+    memories = answer.index.memories
+    needed = _needed_turns(found, memories, answer.view)
+    others = sorted(set(needed.values()))
+    async with TextReader(pool, answer.snapshot, request, answer.conversation) as reader:
+        rows = await reader.read(others, memories.ids.get(np.array(others, np.int64))) if others else []
+        read = {doc: row for doc, row in zip(others, rows, strict=True) if row is not None and reader.may_be_shown(row)}
+    docs = [*{each.doc: None for each in found} | read]  # a turn that is needed may have been found, too
+    ordinals = memories.slots.ordinals_of(docs)
+    shared = _shared_entities(answer.index.graph, docs)
+    placed: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
+    named: Parameters = {"ns": answer.namespace.ns, "entities": array_text(shared)}
+    async with pool.connection() as conn:
+        with translated():
+            places, names = await fetch_pipelined(conn, [(PLACES, placed), (_NAMES, named)])
+    place_of, names_of = dict(places), defaultdict[int, list[str]](list)
+    for entity, name in sorted(names, key=lambda row: (-sum(shared[row[0]].values()), row[1])):
+        for doc in shared[entity]:
+            names_of[doc].append(name)
+    as_of = NEVER - 1 if request.as_of is None else microseconds(request.as_of)
+    repeated = {each.doc: each.duplicate_docs for each in found}
+    details = {
+        doc: {
+            "place": place_of.get(ordinal, 0),
+            "entities": tuple(names_of[doc]),
+            # What was superseded and then said again holds.
+            "superseded": all(memories.superseded[one] <= as_of for one in (doc, *repeated.get(doc, ()))),
         }
-        turns = {doc: _candidate(row, **details[doc]) for doc, row in read.items()}
-        return [
-            _candidate(
-                each.memory,
-                **details[each.doc],
-                duplicates=tuple(each.duplicates),
-                last_said_at=_last_said_at(memories, each.duplicate_docs),
-                needs=turns.get(needed.get(each.doc, NO_SLOT)),
-                answers=needed.get(each.doc) == memories.previous[each.doc] != NO_SLOT,
-            )
-            for each in found
-        ]
+        for doc, ordinal in zip(docs, ordinals, strict=True)
+    }
+    turns = {doc: _candidate(row, **details[doc]) for doc, row in read.items()}
+    return [
+        _candidate(
+            each.memory,
+            **details[each.doc],
+            duplicates=tuple(each.duplicates),
+            last_said_at=_last_said_at(memories, each.duplicate_docs),
+            needs=turns.get(needed.get(each.doc, NO_SLOT)),
+            answers=needed.get(each.doc) == memories.previous[each.doc] != NO_SLOT,
+        )
+        for each in found
+    ]
 
 
 def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemory], list[RankedMemory]]:
