@@ -117,8 +117,8 @@ def _names(text: str, tokens: list[Token], taken: set[int], known_names: str) ->
     if mostly_capitals(tokens):
         return
     titles = list(find_quoted(text))
-    for title in titles:
-        yield title.name, normalize(title.name), "name", WEIGHTS["name"]
+    for title, _ in titles:
+        yield title, normalize(title), "name", WEIGHTS["name"]
     words = {position for position in taken if tokens[position].kind == "word"}
     found = [name for name in find_names(text, tokens) if words.isdisjoint(name.tokens)]
     sure = {part for name in found if not name.doubtful for part in name.name.casefold().split()}
@@ -132,7 +132,7 @@ def _names(text: str, tokens: list[Token], taken: set[int], known_names: str) ->
         if len(name.tokens) == 1:
             if not tokens[name.tokens[0]].text.isalpha() and identifier(tokens[name.tokens[0]]):
                 continue
-            if any(title.start <= start and end <= title.end and " " in title.name for title in titles):
+            if any(quoted.start(1) <= start and end <= quoted.end(1) and " " in title for title, quoted in titles):
                 continue
         taken.update(name.tokens)
         yield name.name, normalize(name.name), "name", WEIGHTS["name"]
@@ -143,24 +143,16 @@ MAX_TITLE_WORDS = 8
 _QUOTED = re.compile(r"[\"\u201c\u00ab]([^\"\u201c\u201d\u00ab\u00bb\n]{2,80})[\"\u201d\u00bb]")
 
 
-class QuotedTitle(NamedTuple):
-    """A title and its character range in the text."""
+def find_quoted(text: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Quoted strings that look like the title of a work, with their matches: capitalised, at most eight words.
 
-    name: str
-    start: int
-    end: int
-
-
-def find_quoted(text: str) -> Iterator[QuotedTitle]:
-    """Quoted strings that look like the title of a work: capitalised, at most eight words.
-
-    >>> [quoted.name for quoted in find_quoted('We saw "Katy Lied". She said "Yes, I think so."')]
+    >>> [title for title, _ in find_quoted('We saw "Katy Lied". She said "Yes, I think so."')]
     ['Katy Lied']
     """
     for match in _QUOTED.finditer(text):
         title = match.group(1).strip(" ,.;")
         if title[:1].isupper() and title[-1:] not in "?:" and _is_title(title.split()):
-            yield QuotedTitle(title, match.start(1), match.end(1))
+            yield title, match
 
 
 def _is_title(parts: list[str]) -> bool:
