@@ -37,23 +37,19 @@ _QUERIES_KEPT = 1_024  # as many as query embeddings by default
 _LAYOUT = Struct("7q")
 _INT32, _INT64 = np.dtype(">i4"), np.dtype(">i8")
 
+_STRING: LiteralString = (
+    ", string_agg(convert_to(<it>, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(<it>), -1)), '')"
+)
+_STRINGS: tuple[LiteralString, ...] = ("id", "kind", "speaker", "session_id", "document_id", "title", "tagged")
+
 # One row has all memories, each column in the same order; strings are concatenated.
 COLUMNS: LiteralString = """
     string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
         string_agg(timestamptz_send(created_at), ''),
         string_agg(timestamptz_send(coalesce(expires_at, 'infinity')), ''),
         string_agg(timestamptz_send(coalesce(superseded_at, 'infinity')), ''),
-        string_agg(int4send(traits), ''), string_agg(boolsend(asks), ''),
-        string_agg(convert_to(id, 'UTF8'), ''), string_agg(int4send(octet_length(id)), ''),
-        string_agg(convert_to(kind, 'UTF8'), ''), string_agg(int4send(octet_length(kind)), ''),
-        string_agg(convert_to(speaker, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(speaker), -1)), ''),
-        string_agg(convert_to(session_id, 'UTF8'), ''),
-        string_agg(int4send(coalesce(octet_length(session_id), -1)), ''),
-        string_agg(convert_to(document_id, 'UTF8'), ''),
-        string_agg(int4send(coalesce(octet_length(document_id), -1)), ''),
-        string_agg(convert_to(title, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(title), -1)), ''),
-        string_agg(convert_to(tagged, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(tagged), -1)), '')
-"""
+        string_agg(int4send(traits), ''), string_agg(boolsend(asks), '')
+""" + "".join(_STRING.replace("<it>", name) for name in _STRINGS)
 """Input of `Columns.put`, selected from `MEMORIES`."""
 
 MEMORIES: LiteralString = """
