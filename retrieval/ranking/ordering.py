@@ -8,7 +8,7 @@ from typing import NamedTuple
 from classifier.rescorer import Rescored
 from retrieval.legs.base import LegRanking
 from retrieval.ranking.candidates import Candidates, RankedCandidates
-from retrieval.ranking.relevance import relevant
+from retrieval.ranking.relevance import is_relevant
 from retrieval.ranking.timeliness import NamedTime, StateOrder
 from retrieval.types.search import Leg
 
@@ -34,10 +34,12 @@ class Ordering(NamedTuple):
 
     def of(self, rankings: Mapping[Leg, LegRanking]) -> RankedCandidates:
         """The candidates in these rankings, of which each is the beginning of the leg's own."""
-        candidates, rescored = self.candidates, self.rescored
+        candidates, rescored, time, least = self.candidates, self.rescored, self.named_time, self.min_relevance
         order = candidates.rank(candidates.fuse(rankings, self.weights, rrf_k=self.rrf_k), rescored)
-        if in_time := self.named_time or self.state_order:
+        if in_time := time or self.state_order:
             order = in_time.first(order, candidates)
-        if self.min_relevance is not None and rescored is not None:
-            order = relevant(order, candidates, rescored, self.named_time, at_least=self.min_relevance)
+        if least is not None and rescored is not None:
+            docs = candidates.docs_of(order, len(order.numbers))
+            known = enumerate(zip(rescored.relevance(order.numbers), docs, strict=True))
+            order = order.at([place for place, (each, doc) in known if is_relevant(each, time, doc, at_least=least)])
         return order

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from classifier.rescorer import Rescored
 from retrieval.errors import InvalidInput
-from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.timeliness import NamedTime
 
 
@@ -12,21 +10,6 @@ def check_relevance(min_relevance: float | None, *, rescores: bool) -> None:
     """Raise InvalidInput for a bound on what will not be known; 0 is none."""
     if min_relevance and not rescores:
         raise InvalidInput("needs the rescorer, which this request or its profile does without", loc=("min_relevance",))
-
-
-def relevant(
-    order: RankedCandidates, candidates: Candidates, rescored: Rescored, time: NamedTime | None, *, at_least: float
-) -> RankedCandidates:
-    """The candidates that are relevant enough, in the same order."""
-    relevance = rescored.relevance(order.numbers)
-    docs = candidates.docs_of(order, len(order.numbers))
-    return order.at(
-        [
-            place
-            for place, (each, doc) in enumerate(zip(relevance, docs, strict=True))
-            if is_relevant(each, time, doc, at_least=at_least)
-        ]
-    )
 
 
 def is_relevant(relevance: float, time: NamedTime | None, doc: int, *, at_least: float) -> bool:
