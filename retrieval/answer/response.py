@@ -82,7 +82,7 @@ def _about(answer: Answer, request: SearchRequest) -> dict[str, Any]:
     """What both responses tell of a search besides its results."""
     return {
         "intent": intent_to_wire(answer.prediction),
-        "weights": rounded_weights(answer),
+        "weights": {_NAMES[leg]: round(weight, 4) for leg, weight in answer.weighting.weights.items()},
         "profile": answer.profile.label,
         "degraded": list(answer.degraded),
         "explanation": explanation(answer) if request.explain else UNSET,
@@ -108,11 +108,6 @@ def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]
     """The memories found, with each leg's evidence."""
     language = answer.namespace.settings.language
     return [_result(found, request, language) for found in answer.found]
-
-
-def rounded_weights(answer: Answer) -> dict[str, float]:
-    """The fusion weights by leg."""
-    return {_NAMES[leg]: round(weight, 4) for leg, weight in answer.weighting.weights.items()}
 
 
 def explanation(answer: Answer) -> Explanation:
