@@ -65,11 +65,6 @@ class TermPostings:
         return TermPostings(docs, tfs, lengths)
 
     @cached_property
-    def extremes(self) -> tuple[int, int]:
-        """The highest frequency, and the length of the shortest memory."""
-        return int(self.tfs.max()), int(self.lengths.min())
-
-    @cached_property
     def layout(self) -> bytes:
         """The arrays as the beginning of `struct part` of native/bm25.h; its pointers are valid as long as they are.
 
@@ -81,7 +76,8 @@ class TermPostings:
             for each, dtype in arrays
         ):
             raise ValueError("the postings of a term are not three contiguous arrays of one size and of their types")
-        return _LAYOUT.pack(*(native.address(each) for each, _ in arrays), self.docs.size, *self.extremes)
+        extremes = int(self.tfs.max()), int(self.lengths.min())
+        return _LAYOUT.pack(*(native.address(each) for each, _ in arrays), self.docs.size, *extremes)
 
     @property
     def nbytes(self) -> int:
