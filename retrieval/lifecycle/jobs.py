@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from retrieval.errors import Collided, Conflict, StoreError, TrivetError
@@ -104,7 +104,7 @@ class Jobs:
                     return
                 (ns,) = row
                 await conn.execute(_INTERRUPT, {"ns": ns, "stale_s": STALE_S})
-                await conn.execute(_START, {"ns": ns, **_fields(progress)})
+                await conn.execute(_START, asdict(progress) | {"ns": ns})
                 await conn.execute(_TRIM, {"ns": ns, "kept": KEPT})
             progress.ns = ns
         except Collided as exc:
@@ -142,11 +142,6 @@ class Jobs:
                 await self.start(progress)
             else:
                 async with self._pool.connection() as conn:
-                    await conn.execute(_WRITE, {"ns": progress.ns, **_fields(progress)})
+                    await conn.execute(_WRITE, asdict(progress))
         except (StoreError, Conflict) as exc:
             log.warning("the record of a job was not written: %s", exc)
-
-
-def _fields(progress: Progress) -> dict[str, object]:
-    names = ("id", "kind", "done", "total", "started_at", "state", "error")
-    return {name: getattr(progress, name) for name in names}

@@ -60,12 +60,11 @@ _CHANGE: LiteralString = """
         delete from turn where ns = %(ns)s and doc = any(%(gone)s::integer[])
     ), added as (
         insert into turn (ns, doc, session_id, place, id, previous, next, own)
-        select %(ns)s, doc, session_id, place, id, nullif(previous, -1), nullif(next, -1), own
+        select %(ns)s, *
         from unnest(%(new_docs)s::integer[], %(sessions)s::text[], %(places)s::bigint[], %(ids)s::text[],
             %(new_previous)s::integer[], %(new_next)s::integer[], %(owns)b::halfvec[])
-            as new (doc, session_id, place, id, previous, next, own)
     )
-    update turn t set previous = nullif(now.previous, -1), next = nullif(now.next, -1)
+    update turn t set previous = now.previous, next = now.next
     from unnest(%(docs)s::integer[], %(previous)s::integer[], %(next)s::integer[]) as now (doc, previous, next)
     where t.ns = %(ns)s and t.doc = now.doc and t.doc = any(%(docs)s::integer[])
 """
@@ -124,15 +123,11 @@ async def change(
         "sessions": text_array([turn.place.session_id for turn in added]),
         "places": array_text(turn.place.place for turn in added),
         "ids": text_array([turn.place.id for turn in added]),
-        "new_previous": _pointers(turn.previous for turn in added),
-        "new_next": _pointers(turn.next for turn in added),
+        "new_previous": array_text(turn.previous for turn in added),
+        "new_next": array_text(turn.next for turn in added),
         "owns": [HalfVector(turn.own) for turn in added],
         "docs": array_text(turn.doc for turn in relinked),
-        "previous": _pointers(turn.previous for turn in relinked),
-        "next": _pointers(turn.next for turn in relinked),
+        "previous": array_text(turn.previous for turn in relinked),
+        "next": array_text(turn.next for turn in relinked),
     }
     await conn.execute(_CHANGE, parameters)
-
-
-def _pointers(docs: Iterable[int | None]) -> str:
-    return array_text(-1 if doc is None else doc for doc in docs)
