@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from postgres.arrays import array_text
 from postgres.prepared import Parameters
 from retrieval.embedding.embedders import Embedders
-from retrieval.errors import CircularSupersession, Collided, Conflict, InvalidInput, NotFound
+from retrieval.errors import CircularSupersession, Collided, InvalidInput, NotFound
 from retrieval.ingest import transaction
 from retrieval.ingest.analysis import Analyser, embedded_text
 from retrieval.ingest.checks import Draft, canonical, check_meaning, drafts_of, fingerprint
@@ -29,7 +29,7 @@ from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.store.sessions import session_name, session_of
-from retrieval.tasks import ATTEMPTS, retried
+from retrieval.tasks import retried
 from retrieval.types.document import DocumentStatus
 from retrieval.types.memory import (
     MOST_UPDATED,
@@ -123,13 +123,8 @@ class Ingest:
         check_storable(patch)
         changes = patch.changes
         check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
-        with self._order.enter([(name, "id", memory_id)]) as turn:
-            await turn()
-            return await self._patched(name, memory_id, changes)
 
-    async def _patched(self, name: str, memory_id: str, changes: Mapping[str, Any]) -> Memory:
-        """Change some fields of a memory, which other processes may change at the same time."""
-        for _ in range(ATTEMPTS):
+        async def attempt() -> Memory:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 stored = await memories.get(conn, namespace, memory_id)
@@ -139,13 +134,13 @@ class Ingest:
             for missing in superseded:
                 if missing not in known:
                     raise InvalidInput(f"there is no memory {missing!r}", loc=("supersedes",))
-            try:
-                await self._rewrite(namespace, [draft], [stored])
-            except (*_MET_ANOTHER_WRITER, Conflict):
-                continue
+            await self._rewrite(namespace, [draft], [stored])
             async with self._pool.connection() as conn:
                 return (await memories.get(conn, namespace, memory_id)).memory
-        raise Conflict("other writers kept changing the same memory")
+
+        with self._order.enter([(name, "id", memory_id)]) as turn:
+            await turn()
+            return await retried(attempt, (Collided,))
 
     @_announced
     async def update(
@@ -160,7 +155,8 @@ class Ingest:
         changes = patch.changes
         check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
         _check_either(ids, filters)
-        for _ in range(ATTEMPTS):
+
+        async def attempt() -> UpdateReceipt:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 if ids:
@@ -172,13 +168,11 @@ class Ingest:
             if len(stored) > MOST_UPDATED:
                 raise InvalidInput(f"more than {MOST_UPDATED:,} memories match", loc=("filters",))
             drafts = [_changed(each, changes, position=place) for place, each in enumerate(stored)]
-            try:
-                results = await self._rewrite(namespace, drafts, stored)
-            except (*_MET_ANOTHER_WRITER, Conflict):
-                continue
+            results = await self._rewrite(namespace, drafts, stored)
             updated = sum(result.status == "updated" for result in results.values())
             return UpdateReceipt(matched=len(stored), updated=updated)
-        raise Conflict("other writers kept changing the same memories")
+
+        return await retried(attempt, (Collided,))
 
     @_announced
     async def delete(self, name: str, memory_id: str) -> None:
@@ -282,7 +276,7 @@ class Ingest:
     ) -> dict[int, AddResult]:
         """Write drafts in the place of stored memories; those whose text is the same keep their embeddings.
 
-        Raises Conflict if one of the memories has changed since it was read.
+        Raises Collided if one of the memories has changed since it was read.
         """
         before = [
             MemoryVersion(

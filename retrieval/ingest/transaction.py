@@ -77,8 +77,8 @@ async def store(
 
     Raises:
         NotFound: the namespace was deleted in the meantime.
-        Conflict: a memory does not have the expected fingerprint.
-        Collided: a memory was changed concurrently, so that not everything needed is locked.
+        Collided: a memory does not have the expected fingerprint, or was changed concurrently, so that not everything
+            needed is locked.
         CircularSupersession: some would supersede themselves through others; nothing is written.
         UniqueViolation: another writer added one of the ids at the same time.
     """
@@ -94,7 +94,7 @@ async def store(
         existing = [row for row in locked if row.id in written]
         stored = {row.id: row.fingerprint for row in existing}
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in expected.items()):
-            raise Conflict("the memory was changed meanwhile")
+            raise Collided("the memory was changed meanwhile")
         unchanged = {item.draft.id for item in analysed if stored.get(item.draft.id) == item.draft.fingerprint}
         removed = [row for row in existing if row.id not in unchanged]
         added = [item for item in analysed if item.draft.id not in unchanged]
