@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,14 +34,6 @@ EMBEDDED_AT_ONCE = 32
 """Memories embedded per step; once fewer are missing, writers wait for the last ones."""
 
 _PROBE = "The same text has the same vector as long as the model is the same."
-
-
-class _Begun(NamedTuple):
-    """New vectors for a namespace as it was found, whose record is made."""
-
-    namespace: Namespace
-    embedder: EmbedderName
-    progress: Progress
 
 
 class Reembedding:
@@ -73,82 +64,78 @@ class Reembedding:
             ModelFileError: the embedder cannot be opened.
             EmbeddingFailed: its provider failed.
         """
-        return await self._run(await self._begin(namespace, embedder), report)
+        return await self._run(*await self._begin(namespace, embedder), report)
 
     async def begin(self, namespace: str, embedder: EmbedderName | None = None) -> str:
         """The same in the background, until `aclose`; returns the job's id."""
-        begun = await self._begin(namespace, embedder)
+        found, name, progress = await self._begin(namespace, embedder)
 
         async def work() -> None:
             try:
-                await self._run(begun)
+                await self._run(found, name, progress)
             except Exception as exc:
                 log.warning("reembedding %r failed: %s", namespace, type(exc).__name__)
 
         task = asyncio.create_task(work())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-        return begun.progress.id
+        return progress.id
 
     async def aclose(self) -> None:
         """Cancel what runs in the background."""
         await cancel(*self._background)
 
-    async def _begin(self, namespace: str, embedder: EmbedderName | None) -> _Begun:
+    async def _begin(self, namespace: str, embedder: EmbedderName | None) -> tuple[Namespace, EmbedderName, Progress]:
+        """The namespace as it was found, the embedder that it is to have, and the job, which is recorded."""
         async with namespaces.opened(self._pool, namespace) as (_, found):
             name = embedder or found.settings.embedder
         self._embedders.check(name)
         progress = Progress(kind="reembed", namespace=namespace)
         await self._jobs.start(progress)
-        return _Begun(found, name, progress)
+        return found, name, progress
 
-    async def _run(self, begun: _Begun, report: Callable[[int, int], None] = lambda _done, _total: None) -> int:
+    async def _run(
+        self,
+        namespace: Namespace,
+        name: EmbedderName,
+        progress: Progress,
+        report: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> int:
         def advance(done: int, total: int) -> None:
-            begun.progress.done, begun.progress.total = done, total
+            progress.done, progress.total = done, total
             report(done, total)
 
-        async with self._jobs.following(begun.progress):
-            embedder = self._embedders.of(begun.embedder)
-            return await _reembed(self._pool, begun.namespace, embedder, begun.embedder, advance)
-
-
-async def _reembed(
-    pool: Pool,
-    namespace: Namespace,
-    embedder: Embedder,
-    name: EmbedderName,
-    report: Callable[[int, int], None],
-) -> int:
-    """Give a namespace vectors by an embedder, which has that name; returns of how many memories."""
-    model = await _identity(embedder, name)
-    async with pool.connection() as conn:
-        total, done = await reembedding.count(conn, namespace.ns, model)
-    report(done, total)
-    after = -1
-    while True:
-        async with pool.connection() as conn:
-            batch = await reembedding.missing(conn, namespace.ns, model, after=after, limit=EMBEDDED_AT_ONCE)
-        if len(batch) < EMBEDDED_AT_ONCE and after == -1:
-            break
-        if not batch:  # what was written or skipped behind it
+        async with self._jobs.following(progress):
+            embedder = self._embedders.of(name)
+            model = await _identity(embedder, name)
+            async with self._pool.connection() as conn:
+                total, done = await reembedding.count(conn, namespace.ns, model)
+            advance(done, total)
             after = -1
-            continue
-        embeddings = await _embeddings(embedder, batch)
-        async with pool.connection() as conn, conn.transaction():
-            if not await namespaces.hold(conn, namespace.ns):
-                raise NotFound(f"namespace {namespace.name!r} was deleted")
-            await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
-        after = batch[-1].doc
-        done += len(batch)
-        report(done, max(done, total))
-    async with pool.connection() as conn, conn.transaction():
-        await reembedding.lock(conn, namespace)
-        while batch := await reembedding.missing(conn, namespace.ns, model, limit=EMBEDDED_AT_ONCE):
-            embeddings = await _embeddings(embedder, batch)
-            await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
-        replaced = await reembedding.replace(conn, namespace.ns, name)
-    report(replaced, replaced)
-    return replaced
+            while True:
+                async with self._pool.connection() as conn:
+                    batch = await reembedding.missing(conn, namespace.ns, model, after=after, limit=EMBEDDED_AT_ONCE)
+                if len(batch) < EMBEDDED_AT_ONCE and after == -1:
+                    break
+                if not batch:  # what was written or skipped behind it
+                    after = -1
+                    continue
+                embeddings = await _embeddings(embedder, batch)
+                async with self._pool.connection() as conn, conn.transaction():
+                    if not await namespaces.hold(conn, namespace.ns):
+                        raise NotFound(f"namespace {namespace.name!r} was deleted")
+                    await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
+                after = batch[-1].doc
+                done += len(batch)
+                advance(done, max(done, total))
+            async with self._pool.connection() as conn, conn.transaction():
+                await reembedding.lock(conn, namespace)
+                while batch := await reembedding.missing(conn, namespace.ns, model, limit=EMBEDDED_AT_ONCE):
+                    embeddings = await _embeddings(embedder, batch)
+                    await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
+                replaced = await reembedding.replace(conn, namespace.ns, name)
+            advance(replaced, replaced)
+            return replaced
 
 
 async def _identity(embedder: Embedder, name: EmbedderName) -> str:
