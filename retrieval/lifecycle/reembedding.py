@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from retrieval.embedding.cache import Embedder
 from retrieval.embedding.embedders import Embedders
@@ -23,9 +22,7 @@ from retrieval.lifecycle.jobs import Jobs, Progress
 from retrieval.store import namespaces, reembedding
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
-from retrieval.store.reembedding import UnembeddedMemory
 from retrieval.tasks import cancel
-from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName
 
 log = logging.getLogger(__name__)
@@ -120,19 +117,19 @@ class Reembedding:
                 if not batch:  # what was written or skipped behind it
                     after = -1
                     continue
-                embeddings = await _embeddings(embedder, batch)
+                embeddings = await embedder.embed_documents([*map(embedded_text, batch.values())])
                 async with self._pool.connection() as conn, conn.transaction():
                     if not await namespaces.hold(conn, namespace.ns):
                         raise NotFound(f"namespace {namespace.name!r} was deleted")
-                    await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
-                after = batch[-1].doc
+                    await reembedding.add(conn, namespace.ns, model, batch, embeddings)
+                after = max(batch)
                 done += len(batch)
                 advance(done, max(done, total))
             async with self._pool.connection() as conn, conn.transaction():
                 await reembedding.lock(conn, namespace)
                 while batch := await reembedding.missing(conn, namespace.ns, model, limit=EMBEDDED_AT_ONCE):
-                    embeddings = await _embeddings(embedder, batch)
-                    await reembedding.add(conn, namespace.ns, model, [each.doc for each in batch], embeddings)
+                    embeddings = await embedder.embed_documents([*map(embedded_text, batch.values())])
+                    await reembedding.add(conn, namespace.ns, model, batch, embeddings)
                 replaced = await reembedding.replace(conn, namespace.ns, name)
             advance(replaced, replaced)
             return replaced
@@ -147,8 +144,3 @@ async def _identity(embedder: Embedder, name: EmbedderName) -> str:
     if "/" in name:
         return name
     return f"{embedder.model} {hashlib.sha256(vector.astype(np.float16).tobytes()).hexdigest()[:16]}"
-
-
-async def _embeddings(embedder: Embedder, batch: Sequence[UnembeddedMemory]) -> NDArray[np.float32]:
-    memories = (MemoryInput(text=each.text, title=each.title, speaker=each.speaker) for each in batch)
-    return await embedder.embed_documents([embedded_text(memory) for memory in memories])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, LiteralString, NamedTuple
+from collections.abc import Collection
+from typing import Any, LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from postgres.arrays import array_text
 from retrieval.errors import NotFound
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
+from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName
 
 # A changed memory has a new ordinal, so whatever was written since is missing.
@@ -71,21 +72,13 @@ _CHANGE = """
 """
 
 
-class UnembeddedMemory(NamedTuple):
-    """A memory that has no new vector yet, and what its vector is made of."""
-
-    doc: int
-    text: str
-    title: str | None
-    speaker: str | None
-
-
 async def missing(
     conn: AsyncConnection[Any], ns: int, model: str, *, after: int = -1, limit: int
-) -> list[UnembeddedMemory]:
-    """The first memories with ordinals above `after` that have no new vector of this model."""
+) -> dict[int, MemoryInput]:
+    """What is embedded of the first memories above the ordinal `after` without a new vector of this model."""
     parameters = {"ns": ns, "model": model, "after": after, "limit": limit}
-    return [UnembeddedMemory(*row) for row in await (await conn.execute(_MISSING, parameters)).fetchall()]
+    rows = await (await conn.execute(_MISSING, parameters)).fetchall()
+    return {doc: MemoryInput(text=text, title=title, speaker=speaker) for doc, text, title, speaker in rows}
 
 
 async def count(conn: AsyncConnection[Any], ns: int, model: str) -> tuple[int, int]:
@@ -95,7 +88,7 @@ async def count(conn: AsyncConnection[Any], ns: int, model: str) -> tuple[int, i
 
 
 async def add(
-    conn: AsyncConnection[Any], ns: int, model: str, docs: Sequence[int], embeddings: NDArray[np.float32]
+    conn: AsyncConnection[Any], ns: int, model: str, docs: Collection[int], embeddings: NDArray[np.float32]
 ) -> None:
     """Store new vectors of memories' own texts, of unit length, but none of a memory that is being changed.
 
