@@ -52,8 +52,11 @@ class Analyser:
         embeddings = {**embeddings, **{draft.id: row for draft, row in zip(missing, made, strict=True)}}
         return [
             Analysed(
-                draft=draft,
+                id=draft.id,
+                input=draft.input,
+                fingerprint=draft.fingerprint,
                 created_at=draft.input.created_at or now,
+                length=terms.length,
                 bag=terms,
                 graph=graph,
                 traits=traits,

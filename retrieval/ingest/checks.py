@@ -27,11 +27,6 @@ class Draft:
     input: MemoryInput
     fingerprint: bytes
 
-    @property
-    def may_exist(self) -> bool:
-        """Whether the store may have a memory with this id, or one that supersedes it: not if the id was generated."""
-        return self.input.id is not None
-
     def as_stored(self, version: MemoryVersion | None) -> Draft:
         """With the fingerprint of what is stored, if the two differ at most in whether `id` and `created_at` were said.
 

@@ -113,11 +113,11 @@ class GroupCommit:
 def _fitting(batch: WriteBatch, waiting: Mapping[WriteBatch, None]) -> list[WriteBatch]:
     """The batch and the waiting ones that can share its transaction: unique ids, at most `MOST_MEMORIES`."""
     group = [batch]
-    ids = {item.draft.id for item in batch.analysed}
+    ids = {item.id for item in batch.analysed}
     for other in waiting:
         if other is batch or other.written or other.in_doubt or other.unshareable or batch.unshareable:
             continue
-        other_ids = {item.draft.id for item in other.analysed}
+        other_ids = {item.id for item in other.analysed}
         if len(ids) + len(other_ids) <= MOST_MEMORIES and ids.isdisjoint(other_ids):
             group.append(other)
             ids |= other_ids

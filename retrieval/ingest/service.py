@@ -263,7 +263,7 @@ class Ingest:
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
             namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
-            given = [draft.id for draft in drafts if draft.may_exist]
+            given = [draft.input.id for draft in drafts if draft.input.id is not None]
             known = await locking.versions(conn, namespace.ns, by_id(given))
             drafts = [draft.as_stored(known.get(draft.id)) for draft in drafts]
             changed = [each for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint]

@@ -13,18 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph import store as graph_store
 from graph.graph_rows import DocGraph
 from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
-from retrieval.ingest.checks import Draft
 from retrieval.ingest.graphs import TextsByAlias
 from retrieval.store import changes, documents, locking, memories, namespaces, sessions, turns
 from retrieval.store.bm25 import postings
@@ -37,15 +33,11 @@ from retrieval.types.document import DocumentStatus
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Analysed:
-    """A draft with what each leg stores of it."""
+class Analysed(NewMemory):
+    """A memory ready to be written, with its terms and what it adds to the graph; `embedding` is of its own text."""
 
-    draft: Draft
-    created_at: datetime
     bag: TermBag
     graph: DocGraph
-    traits: int
-    embedding: NDArray[np.float32]
 
 
 class Written(NamedTuple):
@@ -84,23 +76,23 @@ async def store(
     """
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
-    written, locks = {item.draft.id: item for item in analysed}, _Locks.of(analysed, before)
+    written, locks = {item.id: item for item in analysed}, _Locks.of(analysed, before)
     numbered = dict(zip(written, docs, strict=True))
     async with conn.transaction():
         await namespaces.hold_for_vectors(conn, namespace)
-        known = {memory_id for memory_id, item in written.items() if item.draft.may_exist}
+        known = {memory_id for memory_id, item in written.items() if item.may_exist}
         await locks.take(conn, ns, written=known)
         locked = await locking.lock(conn, ns, by_id(known | locks.superseded))
         existing = [row for row in locked if row.id in written]
         stored = {row.id: row.fingerprint for row in existing}
         if any(stored.get(memory_id) != fingerprint for memory_id, fingerprint in expected.items()):
             raise Collided("the memory was changed meanwhile")
-        unchanged = {item.draft.id for item in analysed if stored.get(item.draft.id) == item.draft.fingerprint}
+        unchanged = {item.id for item in analysed if stored.get(item.id) == item.fingerprint}
         removed = [row for row in existing if row.id not in unchanged]
-        added = [item for item in analysed if item.draft.id not in unchanged]
+        added = [item for item in analysed if item.id not in unchanged]
         locks.check(removed)
         await _check_chains(conn, ns, removed, added)
-        await _exchange(conn, ns, removed, {numbered[item.draft.id]: item for item in added})
+        await _exchange(conn, ns, removed, {numbered[item.id]: item for item in added})
     return Written(
         replaced=frozenset(stored),
         unchanged=frozenset(unchanged),
@@ -130,7 +122,7 @@ async def replace_document(
     """
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
-    written, locks = [item.draft.id for item in analysed], _Locks.of(analysed, before)
+    written, locks = [item.id for item in analysed], _Locks.of(analysed, before)
     locks.sessions.add(sessions.session_name(document_id))
     async with conn.transaction():
         await namespaces.hold_for_vectors(conn, namespace)
@@ -138,7 +130,7 @@ async def replace_document(
         await locks.take(conn, ns, written=written)
         locked = await locking.lock(conn, ns, documents.chunks_of(document_id))
         stored = {row.id: row.fingerprint for row in locked}
-        if stored == {**kept, **{item.draft.id: item.draft.fingerprint for item in analysed}}:
+        if stored == {**kept, **{item.id: item.fingerprint for item in analysed}}:
             return "unchanged"
         if foreign := await locking.lock(conn, ns, by_id({*written} - stored.keys())):
             raise Conflict(f"there is a memory {foreign[0].id!r} that is no chunk of document {document_id!r}")
@@ -186,7 +178,7 @@ class _Locks(NamedTuple):
     @classmethod
     def of(cls, analysed: Iterable[Analysed], before: Iterable[MemoryVersion]) -> _Locks:
         """Those of memories as they are written, and as they were before."""
-        now = [item.draft.input for item in analysed]
+        now = [item.input for item in analysed]
         return cls(
             {None, *map(session_of, now), *(old.session_id for old in before)},
             {*chain(*(each.superseded_ids for each in now), *(old.superseded_ids for old in before))},
@@ -211,9 +203,9 @@ async def _check_chains(
 ) -> None:
     """Reject memories that would newly supersede themselves through others; existing cycles stay."""
     before = {row.id: row.superseded_ids for row in existing}
-    wanted = {item.draft.id: item.draft.input.superseded_ids for item in analysed}
+    wanted = {item.id: item.input.superseded_ids for item in analysed}
     new = {memory_id: [old for old in ids if old not in before.get(memory_id, ())] for memory_id, ids in wanted.items()}
-    known = [item.draft.id for item in analysed if new[item.draft.id] and item.draft.may_exist]
+    known = [item.id for item in analysed if new[item.id] and item.may_exist]
     if not known:
         return
     stored = await locking.chains(conn, ns, known, {old for ids in wanted.values() for old in ids})
@@ -261,20 +253,21 @@ async def _exchange(
     arranged = await _arranged(conn, ns, removed, added)
     lengths, withdrawn = await memories.delete(conn, ns, gone) if gone else ({}, set[str]())
     superseded = {old for row in removed for old in row.superseded_ids}
-    by_id = sorted(added, key=lambda doc: added[doc].draft.id)
-    remixed = {doc: vector for doc, vector in arranged.vectors.items() if doc not in added}
+    vectors = arranged.vectors
+    in_context = {doc: replace(item, embedding=vectors.get(doc, item.embedding)) for doc, item in added.items()}
+    remixed = {doc: vector for doc, vector in vectors.items() if doc not in added}
     # One wait for all. Only what has no result may be in it: before the end of a pipeline the database does not take a
     # transaction for idle, and would keep its locks for ever if this process was suspended.
     async with conn.pipeline():
         turns_gone = [row.doc for row in removed if row.place is not None]
         await turns.change(conn, ns, gone=turns_gone, added=arranged.added, relinked=arranged.relinked)
         if added:
-            await memories.insert(conn, ns, [_new_memory(doc, added[doc], arranged.vectors.get(doc)) for doc in by_id])
+            await memories.insert(conn, ns, dict(sorted(in_context.items(), key=lambda row: row[1].id)))
             await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
         await memories.set_embeddings(conn, ns, remixed)
     await postings.remove(conn, ns, lengths)
-    written = {item.draft.id for item in added.values() if item.draft.may_exist}
-    newly_superseded = {old for item in added.values() for old in item.draft.input.superseded_ids}
+    written = {item.id for item in added.values() if item.may_exist}
+    newly_superseded = {old for item in added.values() for old in item.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
     graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
     anew = await _mentioning_by_alias(conn, ns, gone, graphs) if withdrawn else []
@@ -309,24 +302,10 @@ async def _arranged(
         if row.session_id is not None and row.place is not None
     }
     arrivals = [
-        Arrival(doc, item.draft.id, session, item.draft.input.position, item.embedding)
+        Arrival(doc, item.id, session, item.input.position, item.embedding)
         for doc, item in added.items()
-        if (session := session_of(item.draft.input)) is not None
+        if (session := session_of(item.input)) is not None
     ]
     touched = [*former.values(), *(destination(arrival, former) for arrival in arrivals)]
     stored = await turns.around(conn, ns, touched, gone=[row.doc for row in removed])
     return arrange(stored, assign_places(arrivals, former, stored), former.values())
-
-
-def _new_memory(doc: int, item: Analysed, context_embedding: NDArray[np.float32] | None) -> NewMemory:
-    """A new row; a turn is stored with its context vector."""
-    return NewMemory(
-        doc=doc,
-        id=item.draft.id,
-        input=item.draft.input,
-        created_at=item.created_at,
-        fingerprint=item.draft.fingerprint,
-        length=item.bag.length,
-        embedding=item.embedding if context_embedding is None else context_embedding,
-        traits=item.traits,
-    )

@@ -156,25 +156,30 @@ class HydratedMemory(NamedTuple):
 class NewMemory:
     """A memory ready to be written; `embedding` has shape (dimensions,), `length` is its number of terms."""
 
-    doc: int
     id: str
     input: MemoryInput
-    created_at: datetime
     fingerprint: bytes
+    created_at: datetime
     length: int
     embedding: NDArray[np.float32]
     traits: int
 
+    @property
+    def may_exist(self) -> bool:
+        """Whether the store may have a memory with this id, or one that supersedes it: not if the id was generated."""
+        return self.input.id is not None
 
-async def insert(conn: AsyncConnection[Any], ns: int, memories: Sequence[NewMemory]) -> None:
-    """Insert rows, in their order. An existing id raises psycopg's UniqueViolation."""
-    given = [memory.input for memory in memories]
+
+async def insert(conn: AsyncConnection[Any], ns: int, memories: Mapping[int, NewMemory]) -> None:
+    """Insert memories by ordinal, in their order. An existing id raises psycopg's UniqueViolation."""
+    rows = memories.values()
+    given = [memory.input for memory in rows]
     await conn.execute(
         _INSERT,
         {
             "ns": ns,
-            "docs": array_text(memory.doc for memory in memories),
-            "ids": text_array([memory.id for memory in memories]),
+            "docs": array_text(memories),
+            "ids": text_array([memory.id for memory in rows]),
             "kinds": text_array([each.kind for each in given]),
             "texts": text_array([each.text for each in given]),
             "titles": text_array([each.title for each in given]),
@@ -182,20 +187,20 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Sequence[NewMemo
             "sessions": text_array([each.session_id for each in given]),
             "positions": array_text(each.position for each in given),
             "documents": text_array([each.document_id for each in given]),
-            "created": _time_array(memory.created_at for memory in memories),
+            "created": _time_array(memory.created_at for memory in rows),
             "expires": _time_array(each.expires_at for each in given),
             "tags": text_array([text_array(each.tags) for each in given]),
             "metadata": _json_array(each.metadata for each in given),
             "entities": _json_array(each.entities for each in given),
             "relations": _json_array(each.relations for each in given),
-            "fingerprints": [memory.fingerprint for memory in memories],
-            "lengths": array_text(memory.length for memory in memories),
-            "embeddings": [HalfVector(memory.embedding) for memory in memories],
-            "traits": array_text(memory.traits for memory in memories),
+            "fingerprints": [memory.fingerprint for memory in rows],
+            "lengths": array_text(memory.length for memory in rows),
+            "embeddings": [HalfVector(memory.embedding) for memory in rows],
+            "traits": array_text(memory.traits for memory in rows),
         },
     )
     superseding = [
-        (memory.doc, place, old) for memory in memories for place, old in enumerate(memory.input.superseded_ids)
+        (doc, place, old) for doc, memory in memories.items() for place, old in enumerate(memory.input.superseded_ids)
     ]
     if superseding:
         docs, places, old = zip(*superseding, strict=True)

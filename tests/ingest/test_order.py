@@ -62,7 +62,7 @@ def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     store = transaction.store
 
     async def noting(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
-        begun.append([item.draft.id for item in analysed])
+        begun.append([item.id for item in analysed])
         await asyncio.sleep(0.05)
         return await store(conn, namespace, analysed, **kwargs)
 

@@ -45,9 +45,8 @@ async def indexed(pool: Pool) -> Indexed:
         await insert(
             conn,
             ns,
-            [
-                NewMemory(
-                    doc=doc,
+            {
+                doc: NewMemory(
                     id=f"{doc:03}",
                     input=MemoryInput(text="t", tags=[f"every {step}" for step in (2, 10, 100) if doc % step == 0]),
                     created_at=datetime(2024, 1, 1, tzinfo=UTC),
@@ -57,7 +56,7 @@ async def indexed(pool: Pool) -> Indexed:
                     traits=0,
                 )
                 for doc, vector in enumerate(STORED)
-            ],
+            },
         )
     return Indexed(pool)
 

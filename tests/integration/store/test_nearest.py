@@ -46,7 +46,6 @@ def memory(ns: int, doc: int, vector: NDArray[np.float32]) -> NewMemory:
     kind: Kind = "memory" if doc % 3 else "chunk"
     given = MemoryInput(text=f"memory {doc}", tags=tags, kind=kind, metadata={"third": doc % 3})
     return NewMemory(
-        doc=doc,
         id=f"{ns}:{doc}",
         input=given,
         created_at=START + timedelta(minutes=doc),
@@ -68,7 +67,7 @@ async def conn(pool: Pool) -> AsyncIterator[Connection]:
     """A database with three namespaces."""
     async with pool.connection() as conn:
         for ns, size in SIZES.items():
-            await insert(conn, ns, [memory(ns, doc, vector) for doc, vector in enumerate(unit_vectors(ns, size))])
+            await insert(conn, ns, {doc: memory(ns, doc, vector) for doc, vector in enumerate(unit_vectors(ns, size))})
         await conn.execute(ENTER_ALL)
         yield conn
 
@@ -143,7 +142,7 @@ async def test_ties_at_the_cut_go_by_id(conn: Connection) -> None:
     """Not by ordinal: "1:1000" is before "1:1001" and "1:999"."""
     same = unit_vectors(9, 1)[0]
     added = [1_001, 999, 1_000]
-    await insert(conn, LARGE, [memory(LARGE, doc, same) for doc in added])
+    await insert(conn, LARGE, {doc: memory(LARGE, doc, same) for doc in added})
     found = await vectors.among(conn, LARGE, HalfVector(same), k=2, docs=added)
     assert [doc for doc, _ in found] == [1_000, 1_001]
 
@@ -157,7 +156,7 @@ async def test_a_database_with_memories_gets_the_index(empty_database_url: str) 
     await migrate(empty_database_url)
     async with open_pool(empty_database_url, 1) as pool, pool.connection() as conn:
         later = enumerate(unit_vectors(SMALL, SIZES[SMALL]))
-        await insert(conn, SMALL, [memory(SMALL, doc, vector) for doc, vector in later if doc >= 40])
+        await insert(conn, SMALL, {doc: memory(SMALL, doc, vector) for doc, vector in later if doc >= 40})
         await conn.execute(ENTER_ALL)
         for query in queries(5):
             found = await vectors.by_index(conn, SMALL, HalfVector(query), k=10, eligible=EVERYTHING, ef_search=64)
