@@ -136,7 +136,11 @@ _IS_UNUSED: LiteralString = """
     and not exists (select from entity_merge g where g.ns = %(ns)s and g.entity = e.entity)
     and not exists (select from entity_merge g where g.ns = %(ns)s and g.target = e.entity)
 """
-_UNUSED: LiteralString = "select e.entity from unnest(%(numbers)s::bigint[]) as e (entity) where" + _IS_UNUSED
+_LOCK_UNUSED: LiteralString = (
+    "select e.entity from entity e where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[]) and"
+    + _IS_UNUSED
+    + "order by e.entity for update skip locked"
+)
 _REMOVE_ENTITIES: LiteralString = (
     "with gone as (delete from entity e where e.ns = %(ns)s and e.entity = any(%(numbers)s::bigint[]) and"
     + _IS_UNUSED
@@ -266,7 +270,7 @@ async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collectio
 
     Returns those that were more than common phrases.
     """
-    unused = await _lock(conn, "update skip locked", ns, await _ids(conn, _UNUSED, ns, entities))
+    unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
     return await _ids(conn, _REMOVE_ENTITIES, ns, unused)
 
