@@ -251,7 +251,7 @@ async def _exchange(
     """
     gone = [row.doc for row in removed]
     arranged = await _arranged(conn, ns, removed, added)
-    lengths, withdrawn = await memories.delete(conn, ns, gone) if gone else ({}, set[str]())
+    withdrawn = await memories.delete(conn, ns, gone) if gone else set[str]()
     superseded = {old for row in removed for old in row.superseded_ids}
     vectors = arranged.vectors
     in_context = {doc: replace(item, embedding=vectors.get(doc, item.embedding)) for doc, item in added.items()}
@@ -265,7 +265,7 @@ async def _exchange(
             await memories.insert(conn, ns, dict(sorted(in_context.items(), key=lambda row: row[1].id)))
             await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
         await memories.set_embeddings(conn, ns, remixed)
-    await postings.remove(conn, ns, lengths)
+    await postings.remove(conn, ns, gone)
     written = {item.id for item in added.values() if item.may_exist}
     newly_superseded = {old for item in added.values() for old in item.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))

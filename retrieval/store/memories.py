@@ -98,7 +98,7 @@ _WITH_METADATA = PreparedStatement(
 _DELETE = """
     with superseding as (delete from supersession where ns = %(ns)s and doc = any(%(docs)s)),
         reembedded as (delete from new_embedding where ns = %(ns)s and doc = any(%(docs)s))
-    delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning doc, length, entities
+    delete from memory where ns = %(ns)s and doc = any(%(docs)s) returning entities
 """
 
 _SUPERSEDE = """
@@ -292,10 +292,10 @@ def asking_metadata(ns: int, metadata: Mapping[str, Any]) -> BoundStatement:
     return _WITH_METADATA, {"ns": ns, "metadata": msgspec.json.encode(metadata).decode()}
 
 
-async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> tuple[dict[int, int], set[str]]:
-    """Delete rows; returns the number of terms by ordinal, and the names that were given as entities."""
+async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> set[str]:
+    """Delete rows; returns the names that were given as entities."""
     rows = await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall()
-    return {doc: length for doc, length, _ in rows}, {each["name"] for *_, given in rows for each in given}
+    return {each["name"] for (given,) in rows for each in given}
 
 
 async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
