@@ -76,7 +76,7 @@ class JournalService:
         """
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
         async with namespaces.opened(self._pool, name) as (conn, found):
-            rows = await feedback.page(conn, found.ns, after=after, limit=limit + 1)
+            rows = await feedback.read(conn, found.ns, after=after, limit=limit + 1)
         cursor = str(rows[limit - 1][0]) if len(rows) > limit else None
         return FeedbackPage(feedback=[each for _, each in rows[:limit]], next_cursor=cursor)
 
@@ -146,7 +146,7 @@ class JournalService:
 
     async def _merged(self, name: str, key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
         async with namespaces.opened(self._pool, name) as (conn, found):
-            searches = merged(await feedback.read(conn, found.ns), key)
+            searches = merged([each for _, each in await feedback.read(conn, found.ns)], key)
             named = {memory_id for judged in searches for _, memory_id in judged_by_id(judged)}
             clicked = {memory_id for judged in searches for memory_id in judged.clicked}
             existing = await feedback.existing(conn, found.ns, named | clicked)

@@ -48,8 +48,6 @@ _PAGE: LiteralString = (
     "select " + _COLUMNS + " from feedback where ns = %(ns)s and number > %(after)s order by number limit %(limit)s"
 )
 
-_ALL: LiteralString = "select " + _COLUMNS + " from feedback where ns = %(ns)s order by at, number"
-
 _DELETE: LiteralString = "delete from feedback where ns = %(ns)s"
 
 
@@ -91,16 +89,12 @@ async def insert(
     await conn.execute(_INSERT, parameters)
 
 
-async def page(conn: AsyncConnection[Any], ns: int, *, after: int, limit: int) -> Sequence[tuple[int, Feedback]]:
+async def read(
+    conn: AsyncConnection[Any], ns: int, *, after: int = 0, limit: int | None = None
+) -> Sequence[tuple[int, Feedback]]:
     """Feedback with numbers above `after`, oldest first, each after its number in the namespace."""
     cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
     return [_numbered(row) for row in await cursor.fetchall()]
-
-
-async def read(conn: AsyncConnection[Any], ns: int) -> list[Feedback]:
-    """All feedback of the namespace, in order of time."""
-    cursor = await conn.execute(_ALL, {"ns": ns})
-    return [_numbered(row)[1] for row in await cursor.fetchall()]
 
 
 async def delete(conn: AsyncConnection[Any], ns: int) -> int:
