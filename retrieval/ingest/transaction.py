@@ -20,7 +20,7 @@ from psycopg import AsyncConnection
 
 from graph import store as graph_store
 from graph.graph_rows import DocGraph
-from retrieval.errors import CircularSupersession, Collided, Conflict, NotFound
+from retrieval.errors import CircularSupersession, Collided, Conflict
 from retrieval.ingest.graphs import TextsByAlias
 from retrieval.store import changes, documents, locking, memories, namespaces, sessions, turns
 from retrieval.store.bm25 import postings
@@ -150,7 +150,8 @@ async def delete(conn: AsyncConnection[Any], name: str, which: Which | None) -> 
     """
     async with conn.transaction():
         await conn.execute(ALLOW_LONG_STATEMENTS)
-        ns = await _hold(conn, name)
+        ns = (await namespaces.find(conn, name)).ns
+        await namespaces.hold(conn, ns)
         known = await locking.versions(conn, ns, which)
         locks = _Locks.of((), known.values())
         await locks.take(conn, ns, written=())
@@ -160,13 +161,6 @@ async def delete(conn: AsyncConnection[Any], name: str, which: Which | None) -> 
         locks.check(removed)
         await _exchange(conn, ns, removed, {})
         return len(removed)
-
-
-async def _hold(conn: AsyncConnection[Any], name: str) -> int:
-    namespace = await namespaces.find(conn, name)
-    if not await namespaces.hold(conn, namespace.ns):
-        raise NotFound(f"there is no namespace {name!r}")
-    return namespace.ns
 
 
 class _Locks(NamedTuple):

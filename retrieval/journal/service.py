@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import structs
 
-from retrieval.errors import Conflict, InvalidInput, NotFound
+from retrieval.errors import Conflict, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.journal.feedback import (
     by_question,
@@ -55,8 +55,7 @@ class JournalService:
         if request.search_id:
             await self._journal.flush()  # the search may have been answered just now
         async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
-            if not await namespaces.hold(conn, found.ns):
-                raise NotFound(f"namespace {name!r} was deleted")
+            await namespaces.hold(conn, found.ns)
             await feedback.lock(conn, found.ns)
             stored = await feedback.find(conn, found.ns, feedback_id)
             if stored is not None and stored != content:

@@ -16,7 +16,6 @@ import numpy as np
 
 from retrieval.embedding.cache import Embedder
 from retrieval.embedding.embedders import Embedders
-from retrieval.errors import NotFound
 from retrieval.ingest.analysis import embedded_text
 from retrieval.lifecycle.jobs import Jobs, Progress
 from retrieval.store import namespaces, reembedding
@@ -119,8 +118,7 @@ class Reembedding:
                     continue
                 embeddings = await embedder.embed_documents([*map(embedded_text, batch.values())])
                 async with self._pool.connection() as conn, conn.transaction():
-                    if not await namespaces.hold(conn, namespace.ns):
-                        raise NotFound(f"namespace {namespace.name!r} was deleted")
+                    await namespaces.hold(conn, namespace.ns)
                     await reembedding.add(conn, namespace.ns, model, batch, embeddings)
                 after = max(batch)
                 done += len(batch)

@@ -200,9 +200,15 @@ async def put(
         return described
 
 
-async def hold(conn: AsyncConnection[Any], ns: int) -> bool:
-    """Keep the namespace and its embedder until the transaction ends; False if it does not exist."""
-    return await (await conn.execute(_HOLD, {"ns": ns})).fetchone() is not None
+async def hold(conn: AsyncConnection[Any], ns: int) -> int:
+    """Keep a namespace and its embedder until the transaction ends; returns the generation of its vectors.
+
+    Raises NotFound if it was deleted.
+    """
+    row = await (await conn.execute(_HOLD, {"ns": ns})).fetchone()
+    if row is None:
+        raise NotFound("the namespace was deleted")
+    return int(row[0])
 
 
 async def hold_for_vectors(conn: AsyncConnection[Any], namespace: Namespace) -> None:
@@ -210,10 +216,7 @@ async def hold_for_vectors(conn: AsyncConnection[Any], namespace: Namespace) -> 
 
     Raises NotFound if it was deleted, VectorsReplaced if it has vectors of another generation by now.
     """
-    row = await (await conn.execute(_HOLD, {"ns": namespace.ns})).fetchone()
-    if row is None:
-        raise NotFound(f"namespace {namespace.name!r} was deleted")
-    if row[0] != namespace.generation:
+    if await hold(conn, namespace.ns) != namespace.generation:
         raise VectorsReplaced
 
 

@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
+from retrieval.errors import NotFound
 from retrieval.store.bm25.blocks import pack
 from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
 from retrieval.store.bm25.ranges import RowCutter, term_ranges
-from retrieval.store.bm25.segments import NamespaceDeleted, Segment, Segments
+from retrieval.store.bm25.segments import Segment, Segments
 
 TIER_WIDTH = 8
 """Number of segments of one size class that are merged into one of the next."""
@@ -92,7 +93,7 @@ async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int
         if not locked:
             return 0
         compaction = _Compaction(conn, ns)
-        with suppress(NamespaceDeleted):
+        with suppress(NotFound):
             await compaction.segments.clean()
             unpacked = await compaction.count(_COUNT_TAIL)
             if unpacked >= least:

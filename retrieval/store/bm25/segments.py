@@ -35,10 +35,6 @@ _ROWS: LiteralString = """
 """
 
 
-class NamespaceDeleted(Exception):
-    """The namespace was deleted, together with everything written for it."""
-
-
 class Segment(NamedTuple):
     """A live segment: its number, how many memories are packed into it, and bounds of their ordinals."""
 
@@ -68,10 +64,9 @@ class Segments:
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
-        """A transaction that keeps the namespace from being deleted; raises NamespaceDeleted if it is already."""
+        """A transaction that keeps the namespace from being deleted; raises NotFound if it is already."""
         async with self._conn.transaction():
-            if not await namespaces.hold(self._conn, self._ns):
-                raise NamespaceDeleted
+            await namespaces.hold(self._conn, self._ns)
             yield
 
     async def begin(self) -> int:

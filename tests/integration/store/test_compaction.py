@@ -66,7 +66,7 @@ async def before_transaction(number: int, hook: Hook) -> AsyncIterator[None]:
     """Run something when a compaction has begun the transaction of that number, from 1, and done nothing in it."""
     hold, calls = namespaces.hold, itertools.count(1)
 
-    async def hooked(conn: Connection, ns: int) -> bool:
+    async def hooked(conn: Connection, ns: int) -> int:
         if next(calls) == number:
             await hook()
         return await hold(conn, ns)
