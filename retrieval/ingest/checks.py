@@ -46,31 +46,22 @@ def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, Ad
     """The memories that can be written; rejected ones are added to `results`."""
     drafts: dict[str, Draft] = {}
     for position, item in enumerate(batch):
-        if isinstance(item, InvalidInput):
-            known = item.id if isinstance(item, InvalidMemory) else None
-            results[position] = AddResult(id=known, status="rejected", error=_reason(item))
-            continue
-        item = canonical(item)
-        problem = problem_of(item)
-        if problem is None and item.id in drafts:
-            problem = InvalidInput(f"{item.id!r} is used twice in this batch; the first is kept", loc=("id",))
-        if problem is not None:
-            results[position] = AddResult(id=item.id, status="rejected", error=_reason(problem))
+        try:
+            if isinstance(item, InvalidInput):
+                raise item
+            item = canonical(item)
+            check_storable(item)
+            check_names(id=item.id, session_id=item.session_id, document_id=item.document_id)
+            check_meaning(item)
+            if item.id in drafts:
+                raise InvalidInput(f"{item.id!r} is used twice in this batch; the first is kept", loc=("id",))
+        except InvalidInput as exc:
+            known = item.id if isinstance(item, (MemoryInput, InvalidMemory)) else None
+            results[position] = AddResult(id=known, status="rejected", error=_reason(exc))
             continue
         memory_id = item.id or uuid7()
         drafts[memory_id] = Draft(position=position, id=memory_id, input=item, fingerprint=fingerprint(item))
     return list(drafts.values())
-
-
-def problem_of(memory: MemoryInput) -> InvalidInput | None:
-    """The first check that a decoded memory fails; None if it passes."""
-    try:
-        check_storable(memory)
-        check_names(id=memory.id, session_id=memory.session_id, document_id=memory.document_id)
-        check_meaning(memory)
-    except InvalidInput as exc:
-        return exc
-    return None
 
 
 def check_meaning(memory: MemoryInput) -> None:
