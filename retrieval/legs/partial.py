@@ -36,7 +36,7 @@ from retrieval.store.bm25 import postings
 from retrieval.store.changes import take_snapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
-from retrieval.store.visibility import eligible_for
+from retrieval.store.visibility import eligibility
 from retrieval.types.search import Degradation, Leg, SearchRequest
 
 CANDIDATES = 2_000
@@ -113,7 +113,7 @@ class PartialReader:
     ) -> NDArray[np.int64]:
         """Ordinals of the nearest eligible memories, by the HNSW index and, if that finds too few, exactly."""
         vector = HalfVector(await embedding())
-        eligible = eligible_for(request)
+        eligible = eligibility(request)
         breadth = vectors.breadth(request.ef_search, max(namespace.next_doc, 1), 1.0)
         async with self._pool.connection() as conn:
             found = await vectors.by_index(conn, namespace.ns, vector, k=count, eligible=eligible, ef_search=breadth)

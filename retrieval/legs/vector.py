@@ -15,7 +15,7 @@ from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import vector_index
 from retrieval.store import vectors as stored_vectors
 from retrieval.store.pool import Pool
-from retrieval.store.visibility import eligible_for
+from retrieval.store.visibility import eligibility
 
 READ_BY_QUERY = 2_000
 """Most missing vectors that a query waits to read into the index; if more are missing, the database is searched."""
@@ -102,7 +102,7 @@ class VectorRetriever:
                 breadth = stored_vectors.breadth(query.request.ef_search, memories, count / memories)
                 details["breadth"] = breadth
                 found = await stored_vectors.by_index(
-                    conn, query.ns, embedding, k=query.fan_out, eligible=eligible_for(query.request), ef_search=breadth
+                    conn, query.ns, embedding, k=query.fan_out, eligible=eligibility(query.request), ef_search=breadth
                 )
             if len(found) < min(query.fan_out, count):
                 plan.append("exact")

@@ -11,7 +11,7 @@ from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
 from retrieval.store.visibility import eligibility, matching_by
-from retrieval.types.search import Filters
+from retrieval.types.search import Filters, SearchOptions
 
 MOST_ID_LOCKS = 128
 """Ids that a writer locks one by one; beyond that it locks as many hashed buckets instead.
@@ -94,7 +94,7 @@ def by_id(ids: Collection[str]) -> Which | None:
 
 def matching(filters: Filters) -> Which:
     """All that match the filters."""
-    parameters = eligibility(filters)
+    parameters = eligibility(SearchOptions(filters=filters))
     return Which(matching_by(parameters), parameters)
 
 

@@ -22,7 +22,7 @@ from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY, Which, by_id
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import eligibility, eligible_by
 from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
-from retrieval.types.search import Filters
+from retrieval.types.search import Filters, SearchOptions
 
 # Not by `copy`, which cannot be in a pipeline. PostgreSQL has no array of arrays of different lengths.
 _INSERT: LiteralString = """
@@ -249,7 +249,7 @@ async def page(
     conn: AsyncConnection[Any], ns: int, filters: Filters, *, after: int, limit: int
 ) -> Sequence[StoredMemory]:
     """Memories that match the filters with ordinals above `after`, in the order of insertion."""
-    parameters = eligibility(filters, include_superseded=True)
+    parameters = eligibility(SearchOptions(filters=filters, include_superseded=True))
     statement = _LIST[0] + eligible_by(parameters) + _LIST[1]
     return await _all_stored(await conn.execute(statement, {**parameters, "ns": ns, "after": after, "limit": limit}))
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, LiteralString
 
 from psycopg.types.json import Jsonb
 
-from retrieval.types.search import Exclude, Filters, SearchOptions
-
-NOTHING_EXCLUDED = Exclude()
+from retrieval.types.search import SearchOptions
 
 # By parameter: the condition that applies if it is not null.
 _FILTERS: Mapping[str, LiteralString] = {
@@ -31,17 +28,12 @@ _FILTERS: Mapping[str, LiteralString] = {
 _AND: LiteralString = " and "
 
 
-def eligibility(
-    filters: Filters,
-    *,
-    exclude: Exclude = NOTHING_EXCLUDED,
-    as_of: datetime | None = None,
-    include_superseded: bool = False,
-) -> dict[str, Any]:
-    """The parameters of `eligible_by`."""
+def eligibility(options: SearchOptions) -> dict[str, Any]:
+    """The parameters of `eligible_by` for what a search may see."""
+    filters, exclude = options.filters, options.exclude
     return {
-        "as_of": as_of,
-        "include_superseded": include_superseded,
+        "as_of": options.as_of,
+        "include_superseded": options.include_superseded,
         "tags_all": filters.tags_all or None,
         "tags_any": filters.tags_any or None,
         "kind": list(filters.kind) or None,
@@ -57,16 +49,6 @@ def eligibility(
     }
 
 
-def eligible_for(request: SearchOptions) -> dict[str, Any]:
-    """The parameters of `eligible_by` for a search."""
-    return eligibility(
-        request.filters,
-        exclude=request.exclude,
-        as_of=request.as_of,
-        include_superseded=request.include_superseded,
-    )
-
-
 def matching_by(parameters: Mapping[str, Any]) -> LiteralString:
     """SQL over `memory m`: it matches the filters and is not excluded, by these parameters of `eligibility`."""
     used = [condition for name, condition in _FILTERS.items() if parameters[name] is not None]
@@ -76,7 +58,8 @@ def matching_by(parameters: Mapping[str, Any]) -> LiteralString:
 def eligible_by(parameters: Mapping[str, Any]) -> LiteralString:
     """The same, and it is created, not expired and not superseded at `as_of` (null: now).
 
-    >>> eligible_by(eligibility(Filters(kind=["fact"]), include_superseded=True))
+    >>> from retrieval.types.search import Filters
+    >>> eligible_by(eligibility(SearchOptions(filters=Filters(kind=["chunk"]), include_superseded=True)))
     '(m.expires_at is null or m.expires_at > now()) and m.kind = any(%(kind)s::text[])'
     """
     as_of: LiteralString = "%(as_of)s::timestamptz"

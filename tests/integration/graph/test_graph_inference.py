@@ -22,7 +22,7 @@ from retrieval.store.pool import Pool
 from retrieval.store.visibility import eligibility, eligible_by
 from retrieval.types.memory import MemoryInput, RelationInput
 from retrieval.types.namespace import CustomRule, InverseRule, NamespaceSettings, RuleInput
-from retrieval.types.search import Filters
+from retrieval.types.search import Filters, SearchOptions
 from tests.serving import problem_of
 from tests.snapshot import graph_of
 
@@ -171,7 +171,7 @@ async def test_a_premise_that_the_query_may_not_see_proves_nothing(conn: AsyncCo
         found = await around(conn, {ANN: 1.0}, rules, eligible="m.doc <> %(hidden)s", hidden=hidden)
         assert hidden not in {step.doc for edge in found for step in edge.derivation}
         assert len(followed(found)) == left
-    seen = eligibility(Filters(tags_any=["t1", "t3"]))
+    seen = eligibility(SearchOptions(filters=Filters(tags_any=["t1", "t3"])))
     assert shown(await around(conn, {ANN: 1.0}, rules, eligible=eligible_by(seen), **seen)) == shown(
         await around(conn, {ANN: 1.0}, rules, eligible="m.doc <> 2")
     )

@@ -39,7 +39,7 @@ from retrieval.store import changes, namespaces
 from retrieval.store.bm25 import compaction
 from retrieval.store.locking import by_id
 from retrieval.store.pool import Pool, open_pool
-from retrieval.store.visibility import eligible_by, eligible_for
+from retrieval.store.visibility import eligibility, eligible_by
 from retrieval.text.analysis import analyze, term_id
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Exclude, Filters, SearchRequest
@@ -229,7 +229,7 @@ async def assert_masks(process: Process, name: str) -> None:
             request = SearchRequest(
                 query="q", filters=filters, exclude=exclude, as_of=as_of, include_superseded=superseded
             )
-            parameters = eligible_for(request)
+            parameters = eligibility(request)
             rows = await conn.execute(
                 "select m.doc from memory m where m.ns = %(ns)s and " + eligible_by(parameters) + " order by m.doc",
                 {"ns": snapshot.namespace.ns, **parameters},

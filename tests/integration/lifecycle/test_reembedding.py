@@ -24,7 +24,7 @@ from retrieval.store.visibility import eligibility
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings
-from retrieval.types.search import Filters, Mode, SearchRequest
+from retrieval.types.search import Mode, SearchOptions, SearchRequest
 from tests.serving import settings_for
 
 SESSION = [MemoryInput(id=f"t{at}", text=f"Turn {at} of a talk about boats.", session_id="s") for at in range(5)]
@@ -234,7 +234,7 @@ async def test_vectors_that_are_not_in_the_index_yet_are_found_and_enter_it(
         ns = (await namespaces.find(conn, "n")).ns
 
         async def found() -> tuple[list[int], int]:
-            hits = await vectors.by_index(conn, ns, query, k=6, eligible=eligibility(Filters()), ef_search=64)
+            hits = await vectors.by_index(conn, ns, query, k=6, eligible=eligibility(SearchOptions()), ef_search=64)
             unindexed = await (await conn.execute("select from memory where ns = %s and not indexed", [ns])).fetchall()
             return [doc for doc, _ in sorted(hits, key=lambda hit: -hit[1])][:6], len(unindexed)
 

@@ -17,12 +17,12 @@ from retrieval.store.migrate import bundled, migrate
 from retrieval.store.pool import Connection, Pool, open_pool
 from retrieval.store.visibility import eligibility
 from retrieval.types.memory import Kind, MemoryInput
-from retrieval.types.search import Filters
+from retrieval.types.search import Filters, SearchOptions
 
 LARGE, SMALL, OTHER = 1, 2, 77
 SIZES = {LARGE: 400, SMALL: 60, OTHER: 100}
 START = datetime(2024, 1, 1, tzinfo=UTC)
-EVERYTHING = eligibility(Filters())
+EVERYTHING = eligibility(SearchOptions())
 ENTER_ALL: LiteralString = "update memory set indexed = true"
 # As the first version did.
 INSERT: LiteralString = """
@@ -114,7 +114,7 @@ async def test_directions_of_namespaces(conn: Connection) -> None:
 @pytest.mark.parametrize("step", [2, 20, 200])
 async def test_a_filter_starves_no_search(conn: Connection, step: int) -> None:
     """All that are eligible are found up to k, if only one in 200 is."""
-    eligible = eligibility(Filters(tags_all=[f"every {step}"]))
+    eligible = eligibility(SearchOptions(filters=Filters(tags_all=[f"every {step}"])))
     docs = list(range(0, SIZES[LARGE], step))
     for query in queries(5):
         found = await vectors.by_index(
