@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import doctest
 import io
+import json
 import os
 import re
 import shlex
@@ -16,9 +18,12 @@ from typing import NamedTuple
 
 import httpx
 import pytest
+from mcp import Client, StdioServerParameters
 
 import trivet
-from tests.processes import ROOT, Serving, new_data_dir, serving
+from docs.experiment.page import PAGE as EXPERIMENT
+from docs.experiment.page import commands, rendered
+from tests.processes import ROOT, Serving, environment, new_data_dir, serving
 
 DOCS = ROOT / "docs"
 RUN_AS_A_WHOLE = [
@@ -43,6 +48,13 @@ _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", 
 _DONE_HERE = re.compile(r"^(pip install |trivet serve\b).*$", re.MULTILINE)
 """What the test has done in another way: Trivet is there, and its server runs."""
 
+_VERDICT = re.compile(
+    r"^(?:\$ .+|stored as \S+|nothing better .*|gate: .+|\S+ is live$"
+    r"|Error: the gate refuses [^\s:]+|Error(?!: the gate).*|Traceback.*|\(exit status \d+\))",
+    re.MULTILINE,
+)
+"""What must be in the experiment's blocks as it happens; figures differ a little from one processor to another."""
+
 _PROGRAMS = f"""\
 python() {{ {shlex.quote(sys.executable)} "$@"; }}
 trivet() {{ python -m retrieval.cli "$@"; }}
@@ -65,7 +77,7 @@ def blocks(page: Path) -> list[Block]:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[tuple[Serving, Path]]:
-    """A server for all pages."""
+    """A server for all pages, and its folder, where evaluations of the same rows store them once."""
     with new_data_dir() as folder, serving(TRIVET_DATA_DIR=str(folder)) as running:
         yield running, folder
 
@@ -127,3 +139,62 @@ def run_shell(code: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout if done.stdout.endswith("\n") else f"{done.stdout}\n"
+
+
+def blocks_of(language: str, word: str) -> list[str]:
+    """The blocks of README.md and docs/guide.md of a language in which a word occurs."""
+    text = "\n".join((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/guide.md"))
+    found = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block for block in found if word in block]
+
+
+def test_requests_of_the_readme_and_the_guide(server: tuple[Serving, Path]) -> None:
+    """Of the demo's namespace too, which is not there."""
+    running, _ = server
+    delete_namespaces(running.url)
+    requests = [
+        shlex.split(command)
+        for block in blocks_of("sh", "curl")
+        for command in re.split(r"^(?=curl)", block, flags=re.M)
+    ]
+    answers = []
+    for command in filter(None, requests):
+        url = next(word for word in command if word.startswith("http")).replace(ADDRESS, running.url)
+        body = command[command.index("-d") + 1]
+        answers.append(httpx.post(url, content=body, headers={"content-type": "application/json"}, timeout=60))
+    assert [answer.status_code for answer in answers] == [404, 201, 200]
+    assert "Casa Verde" in answers[-1].json()["context"]
+
+
+def test_the_guides_tools_of_an_assistant(server: tuple[Serving, Path]) -> None:
+    [block] = blocks_of("json", "mcpServers")
+    entry = json.loads(block)["mcpServers"]["memory"]
+    assert entry["command"] == "trivet"
+    _, data_dir = server
+
+    async def tools() -> set[str]:
+        command = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "retrieval.cli", *entry["args"]],
+            env=environment(TRIVET_DATA_DIR=str(data_dir)),
+            cwd=str(ROOT),
+        )
+        async with Client(command) as assistant:
+            return {tool.name for tool in (await assistant.list_tools()).tools}
+
+    assert asyncio.run(tools()) == {"remember", "recall", "get_context", "forget", "search", "fetch"}
+
+
+def test_the_experiment_shows_what_its_commands_print(server: tuple[Serving, Path]) -> None:
+    """The same profiles are stored, promoted and refused; `python docs/experiment/page.py` writes the page anew."""
+    page = EXPERIMENT.read_text(encoding="utf-8")
+    _, data_dir = server
+    assert len(commands(page)) >= 6
+    assert _VERDICT.findall(rendered(page, data_dir.parent)) == _VERDICT.findall(page)
+
+
+def test_the_experiment_has_a_profile_that_is_promoted_and_one_that_is_refused() -> None:
+    verdicts = _VERDICT.findall(EXPERIMENT.read_text(encoding="utf-8"))
+    assert "characters@1 is live" in verdicts
+    assert "Error: the gate refuses keywords@1" in verdicts
+    assert "Traceback" not in verdicts
