@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from retrieval.api.app import create_app
 from retrieval.engine import Trivet
@@ -19,6 +20,7 @@ from retrieval.store import vectors
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, Leg, Mode, SearchRequest, SearchResponse
+from tests.conftest import PostgresServer
 from tests.serving import client_of, settings_for
 
 DAY = datetime(2024, 5, 1, tzinfo=UTC)
@@ -55,18 +57,37 @@ def texts() -> list[MemoryInput]:
     ]
 
 
+async def fill(database_url: str) -> None:
+    """Write a namespace that is packed for the most part, with some deleted and some altered, and another one."""
+    async with Trivet.open(settings_for(database_url, bm25_tail_docs=30)) as trivet:
+        await trivet.profiles.put("lengthy", ProfileInput(bm25_k1=50.0, bm25_b=1.0))
+        memories = texts()
+        await trivet.add("n", memories[:200])
+        await trivet.maintain()
+        await trivet.add("n", memories[200:])
+        await trivet.add("other", memories)
+        for at in (5, 50, 210):
+            await trivet.delete("n", f"m{at:03}")
+            await trivet.patch("n", f"m{at + 1:03}", MemoryPatch(tags=["t1"]))
+
+
+@pytest.fixture(scope="module")
+def filled(postgres_server: PostgresServer) -> Iterator[str]:
+    """The name of a database that each test gets a clone of."""
+    with postgres_server.clone() as url:
+        asyncio.run(fill(url))
+        yield str(conninfo_to_dict(url)["dbname"])
+
+
 @pytest.fixture
-async def namespace(trivet: Trivet, pool: Pool, monkeypatch: pytest.MonkeyPatch) -> str:
-    """One that is large as far as the engine knows, packed for the most part, with some deleted and some altered."""
-    await trivet.profiles.put("lengthy", ProfileInput(bm25_k1=50.0, bm25_b=1.0))
-    memories = texts()
-    await trivet.add("n", memories[:200])
-    await trivet.maintain()
-    await trivet.add("n", memories[200:])
-    await trivet.add("other", memories)
-    for at in (5, 50, 210):
-        await trivet.delete("n", f"m{at:03}")
-        await trivet.patch("n", f"m{at + 1:03}", MemoryPatch(tags=["t1"]))
+def database_url(postgres_server: PostgresServer, filled: str) -> Iterator[str]:
+    with postgres_server.clone(filled) as url:
+        yield url
+
+
+@pytest.fixture
+def namespace(monkeypatch: pytest.MonkeyPatch) -> str:
+    """One that is large as far as the engine knows."""
     monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", 0)
     monkeypatch.setattr(registry, "LARGE_FROM", 1)
     monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
