@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import LiteralString
 
@@ -10,14 +11,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from pgvector import HalfVector
+from psycopg.conninfo import conninfo_to_dict
 
 from retrieval.store import vectors
 from retrieval.store.memories import NewMemory, insert
 from retrieval.store.migrate import bundled, migrate
-from retrieval.store.pool import Connection, Pool, open_pool
+from retrieval.store.pool import Connection, open_pool
 from retrieval.store.visibility import eligibility
 from retrieval.types.memory import Kind, MemoryInput
 from retrieval.types.search import Filters, SearchOptions
+from tests.conftest import PostgresServer
 
 LARGE, SMALL, OTHER = 1, 2, 77
 SIZES = {LARGE: 400, SMALL: 60, OTHER: 100}
@@ -62,14 +65,27 @@ def exactly(ns: int, query: NDArray[np.float32], docs: Sequence[int], k: int) ->
     return [docs[at] for at in np.argsort(-(stored @ query), kind="stable")[:k]]
 
 
-@pytest.fixture
-async def conn(pool: Pool) -> AsyncIterator[Connection]:
-    """A database with three namespaces."""
-    async with pool.connection() as conn:
+async def fill(database_url: str) -> None:
+    """Write three namespaces."""
+    async with open_pool(database_url, 1) as pool, pool.connection() as conn:
         for ns, size in SIZES.items():
             await insert(conn, ns, {doc: memory(ns, doc, vector) for doc, vector in enumerate(unit_vectors(ns, size))})
         await conn.execute(ENTER_ALL)
-        yield conn
+
+
+@pytest.fixture(scope="module")
+def filled(postgres_server: PostgresServer) -> Iterator[str]:
+    """The name of a database that each test gets a clone of."""
+    with postgres_server.clone() as url:
+        asyncio.run(fill(url))
+        yield str(conninfo_to_dict(url)["dbname"])
+
+
+@pytest.fixture
+async def conn(postgres_server: PostgresServer, filled: str) -> AsyncIterator[Connection]:
+    with postgres_server.clone(filled) as url:
+        async with open_pool(url, 1) as pool, pool.connection() as conn:
+            yield conn
 
 
 def queries(count: int) -> NDArray[np.float32]:
