@@ -25,7 +25,7 @@ import uvloop
 from litestar import Litestar
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
-from uvicorn.supervisors.multiprocess import SIGNALS
+from uvicorn.supervisors.multiprocess import SIGNALS, Process
 
 from native.malloc import trim_heap
 from retrieval.api.connections import KEEP_ALIVE_S, BoundedConnection
@@ -155,16 +155,33 @@ class _Server(uvicorn.Server):
 
 
 class _Workers(Multiprocess):
-    """Ends them all where the embedded database can never come back."""
+    """Ends them all where the embedded database can never come back, or where they do not start in the beginning.
+
+    Later a worker that does not start in the place of one that died is started again: the database may be away, which
+    the others tell their callers until it is back.
+    """
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket, postgres: EmbeddedPostgres | None) -> None:
         super().__init__(config, sockets=[listener])
         self._postgres = postgres
+        self._first: list[Process] = []
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        self._first = [*self.processes]
 
     def keep_subprocess_alive(self) -> None:
         if self._postgres is not None and self._postgres.is_lost:
             self.should_exit.set()
+        if self.should_exit.is_set():
+            return
         super().keep_subprocess_alive()
+        for place, process in enumerate(self.processes):
+            if process.exitcode == STARTUP_FAILURE and process not in self._first:
+                logger.info("The other workers go on, and that one is started again")
+                self.should_exit.clear()  # uvicorn has set it
+                self.processes[place] = Process(self.config, self.sockets)
+                self.processes[place].start()
 
 
 def config(app: Litestar | str, settings: Settings) -> uvicorn.Config:

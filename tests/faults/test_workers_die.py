@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.faults.servers import Server
 from tests.faults.test_embedded_dies import add, disk, fill, found
-from tests.processes import PATIENCE_S, Serving, postgres_in, postmaster_of, serving, status, unheard, until
+from tests.processes import PATIENCE_S, Serving, ended, postgres_in, postmaster_of, serving, status, unheard, until
 
 
 @pytest.fixture
@@ -48,6 +50,32 @@ def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postg
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(PATIENCE_S) == 0
     assert postgres_in(data_dir) == []
+
+
+def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_is_back(primary: Server) -> None:
+    """The server goes on meanwhile: the other worker answers that the database is lost."""
+    with serving(TRIVET_DATABASE_URL=primary.url, workers=2) as server:
+        assert add(server) == 201
+        primary.stop()
+        killed, other = workers(server)
+        killed.kill()
+        until(lambda: server.said().count("startup failed") >= 2)
+        assert status(f"{server.url}/health/live") == 200
+        primary.start()
+        until(lambda: server.said().count("Application startup complete") == 3)
+        assert until(lambda: found(server)) == ["m1"]
+        assert len(workers(server)) == 2
+        assert other in workers(server)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE_S) == 0
+
+
+def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> None:
+    """And so does the server: whoever starts it is told."""
+    url = primary.url
+    primary.stop()
+    command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
+    assert "A worker could not start" in ended(*command, status=1, TRIVET_DATABASE_URL=url).stderr
 
 
 def test_no_worker_is_killed_where_temporary_files_have_no_room(data_dir: Path, tmp_path: Path) -> None:
