@@ -136,11 +136,11 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
         await db.execute(_NO_TIMEOUTS)
         await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
         try:
-            await db.execute(_CREATE_TABLE)
-            applied = await _applied(db)
+            todo = outstanding(series, await _applied(db))
+            if todo:  # else the database need not take writes
+                await db.execute(_CREATE_TABLE)
         except psycopg.Error as exc:
             raise MigrationError(f"cannot migrate the database {describe(url)}: {one_line(exc)}") from exc
-        todo = outstanding(series, applied)
         for migration in todo:
             await _apply(db, migration)
             log.info("applied migration %04d %s", migration.version, migration.name)
@@ -155,9 +155,7 @@ async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
     if isinstance(database, str):
         async with await connect(database) as db:
             return await pending(db)
-    [(exists,)] = await (await database.execute("select to_regclass('trivet_migration') is not null")).fetchall()
-    applied = await _applied(database) if exists else []
-    return [migration.version for migration in outstanding(bundled(), applied)]
+    return [migration.version for migration in outstanding(bundled(), await _applied(database))]
 
 
 async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
@@ -172,7 +170,8 @@ async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
 
 
 async def _applied(db: AsyncConnection[TupleRow]) -> list[Applied]:
-    return [Applied(*row) for row in await (await db.execute(_APPLIED)).fetchall()]
+    [(exists,)] = await (await db.execute("select to_regclass('trivet_migration') is not null")).fetchall()
+    return [Applied(*row) for row in await (await db.execute(_APPLIED)).fetchall()] if exists else []
 
 
 async def _check_server(db: AsyncConnection[TupleRow]) -> None:

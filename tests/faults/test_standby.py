@@ -107,3 +107,13 @@ async def test_searches_go_on_while_a_standby_takes_over(servers: Servers, prima
         standby.one("select pg_promote()")
         await trivet.delete("n", "a")
         assert await found(trivet) == {"b"}
+
+
+async def test_a_server_starts_on_a_standby_that_is_up_to_date(primary: Server, standby: Server) -> None:
+    async with Trivet.open(settings_for(primary.url)):
+        pass  # writes the profiles
+    await standby.has_replayed(primary)
+    async with Trivet.open(settings_for(standby.url)) as trivet:
+        assert await found(trivet) == {"a"}, "the others say the same"
+        with pytest.raises(StoreUnavailable, match="read-only transaction"):
+            await trivet.delete("n", "a")
