@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import TupleRow
 
 from retrieval.errors import MigrationError
-from retrieval.store.pool import check_session, connect, describe, one_line
+from retrieval.store.pool import check_session, connect, describe, one_line, translated
 
 LEAST_SERVER_VERSION = 160_000
 """PostgreSQL 16, as libpq numbers it."""
@@ -124,27 +124,28 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
     migrations of this version.
 
     Raises:
-        StoreUnavailable: the database cannot be reached.
+        StoreUnavailable: the database cannot be reached, or goes away meanwhile.
         StoreError: a pooler has connections share a session.
         MigrationError: the server is too old or has no pgvector, the database is not in UTF-8, its history does not
             match (see `outstanding`), or a migration failed; earlier ones stay applied.
     """
     series = bundled() if series is None else series
-    async with await connect(url) as db:
-        await _check_server(db)
-        await check_session(db, url)
-        await db.execute(_NO_TIMEOUTS)
-        await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
-        try:
-            todo = outstanding(series, await _applied(db))
-            if todo:  # else the database need not take writes
-                await db.execute(_CREATE_TABLE)
-        except psycopg.Error as exc:
-            raise MigrationError(f"cannot migrate the database {describe(url)}: {one_line(exc)}") from exc
-        for migration in todo:
-            await _apply(db, migration)
-            log.info("applied migration %04d %s", migration.version, migration.name)
-        return [migration.version for migration in todo]
+    with translated():
+        async with await connect(url) as db:
+            await _check_server(db)
+            await check_session(db, url)
+            await db.execute(_NO_TIMEOUTS)
+            await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
+            try:
+                todo = outstanding(series, await _applied(db))
+                if todo:  # else the database need not take writes
+                    await db.execute(_CREATE_TABLE)
+            except psycopg.Error as exc:
+                raise MigrationError(f"cannot migrate the database {describe(url)}: {one_line(exc)}") from exc
+            for migration in todo:
+                await _apply(db, migration)
+                log.info("applied migration %04d %s", migration.version, migration.name)
+            return [migration.version for migration in todo]
 
 
 async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import MigrationError, StoreError, StoreUnavailable
 from retrieval.ingest.service import Ingest
-from retrieval.store.migrate import Applied, Migration, bundled, migrate, outstanding, pending
+from retrieval.store.migrate import _LOCK, Applied, Migration, bundled, migrate, outstanding, pending
 from retrieval.store.pool import Connection, connect, open_pool
 from retrieval.types.memory import MemoryInput
 from tests.turns import check_turns, hashed, own_vector, sessions_of, stored_turns
@@ -244,6 +244,18 @@ async def test_an_encoding_that_cannot_hold_every_text_is_refused(empty_database
                 await migrate(url)
         finally:
             db.execute(f"drop database {name}")
+
+
+async def test_a_connection_that_is_lost_meanwhile_is_told(empty_database_url: str) -> None:
+    """Of one that waits until another process has migrated the database."""
+    terminate = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and not granted"
+    async with await connect(empty_database_url) as other:
+        await other.execute("select pg_advisory_lock(%s)", [_LOCK])
+        waiting = asyncio.create_task(migrate(empty_database_url))
+        while not await (await other.execute(terminate)).fetchall():  # noqa: ASYNC110 - nothing signals it
+            await asyncio.sleep(0.01)
+        with pytest.raises(StoreUnavailable, match="administrator command"):
+            await waiting
 
 
 async def test_a_user_without_rights_is_told(empty_database_url: str) -> None:
