@@ -34,6 +34,11 @@ RECONNECT_TIMEOUT_S = 2
 WAIT_TIMEOUT_S = 10.0
 """How long a caller waits for a free connection while the database answers."""
 
+_TCP = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 10_000}
+"""Of each connection, in seconds, the last in milliseconds. Routers forget what has been idle for minutes, and drop
+what comes later without a word. The system would wait two hours before it probes, and a quarter of one for an answer,
+while the database answers new connections, so that it is not taken for lost."""
+
 WARM_S = 60.0
 """How long a connection is reused before it goes back to psycopg's pool, which replaces old ones."""
 
@@ -284,7 +289,7 @@ def describe(url: str) -> str:
 
 def _conninfo(url: str, timeout_s: int) -> str:
     """The URL's parameters over Trivet's defaults."""
-    defaults: dict[str, Any] = {"connect_timeout": timeout_s, "application_name": "trivet"}
+    defaults: dict[str, Any] = {"connect_timeout": timeout_s, "application_name": "trivet", **_TCP}
     return make_conninfo(**defaults | _parse(url), client_encoding="utf8")
 
 

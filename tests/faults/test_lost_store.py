@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
@@ -289,6 +291,16 @@ async def test_a_database_that_answers_anybody_is_not_lost(line: Line) -> None:
 
         await asyncio.gather(*(ask() for _ in range(6)))
         assert pool.reachability.losses == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other options")
+async def test_a_connection_that_a_router_has_forgotten_ends_by_itself(line: Line) -> None:
+    """Only the system can tell: the database answers others. It is to ask while the connection is idle, too."""
+    async with open_pool(line.url, 2) as pool, pool.connection() as conn:
+        with socket.socket(fileno=os.dup(conn.fileno())) as tcp:
+            assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) <= 60
+            assert 0 < tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= WAIT_TIMEOUT_S * 1000
 
 
 async def test_a_busy_pool_is_not_a_lost_database(database_url: str) -> None:
