@@ -36,6 +36,16 @@ def test_workers_share_the_memory_of_what_they_loaded(server: Serving) -> None:
         assert memory.uss < memory.rss / 2
 
 
+def is_replaced(server: Serving, other: psutil.Process) -> None:
+    """Another worker has come beside the one that is left, they answer, and the server ends when it is told to."""
+    until(lambda: server.said().count("Application startup complete") == 3)
+    assert until(lambda: found(server)) == ["m1"]
+    assert len(workers(server)) == 2
+    assert other in workers(server)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(PATIENCE_S) == 0
+
+
 @pytest.mark.parametrize("with_postgres", [False, True])
 def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postgres: bool) -> None:
     """Also while the process that replaces it is starting PostgreSQL again."""
@@ -43,12 +53,7 @@ def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postg
     if with_postgres:
         postmaster_of(data_dir).kill()
     killed.kill()
-    until(lambda: server.said().count("Application startup complete") == 3)
-    assert until(lambda: found(server)) == ["m1"]
-    assert len(workers(server)) == 2
-    assert other in workers(server)
-    server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(PATIENCE_S) == 0
+    is_replaced(server, other)
     assert postgres_in(data_dir) == []
 
 
@@ -62,12 +67,7 @@ def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_
         until(lambda: server.said().count("startup failed") >= 2)
         assert status(f"{server.url}/health/live") == 200
         primary.start()
-        until(lambda: server.said().count("Application startup complete") == 3)
-        assert until(lambda: found(server)) == ["m1"]
-        assert len(workers(server)) == 2
-        assert other in workers(server)
-        server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(PATIENCE_S) == 0
+        is_replaced(server, other)
 
 
 def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> None:
