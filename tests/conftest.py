@@ -8,7 +8,7 @@ import itertools
 import os
 import pickle
 import signal
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -21,6 +21,7 @@ import onnxruntime as ort
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from classifier.inference import open_session
 from graph.neighbourhood import Bounds
@@ -90,6 +91,13 @@ class PostgresServer:
         self.admin.execute(sql.SQL("create database {} template {} strategy file_copy").format(new, old))
         yield self.database(name)
         self.admin.execute(sql.SQL("drop database if exists {} with (force)").format(new))
+
+    @contextmanager
+    def filled(self, fill: Callable[[str], Coroutine[Any, Any, None]]) -> Iterator[str]:
+        """The name of a database that was filled once, given its URL, of which tests take clones."""
+        with self.clone() as url:
+            asyncio.run(fill(url))
+            yield str(conninfo_to_dict(url)["dbname"])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from retrieval.api.app import create_app
 from retrieval.engine import Trivet
@@ -73,10 +72,8 @@ async def fill(database_url: str) -> None:
 
 @pytest.fixture(scope="module")
 def filled(postgres_server: PostgresServer) -> Iterator[str]:
-    """The name of a database that each test gets a clone of."""
-    with postgres_server.clone() as url:
-        asyncio.run(fill(url))
-        yield str(conninfo_to_dict(url)["dbname"])
+    with postgres_server.filled(fill) as name:
+        yield name
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import LiteralString
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg.conninfo import conninfo_to_dict
 
 from retrieval.store import vectors
 from retrieval.store.memories import NewMemory, insert
@@ -75,10 +73,8 @@ async def fill(database_url: str) -> None:
 
 @pytest.fixture(scope="module")
 def filled(postgres_server: PostgresServer) -> Iterator[str]:
-    """The name of a database that each test gets a clone of."""
-    with postgres_server.clone() as url:
-        asyncio.run(fill(url))
-        yield str(conninfo_to_dict(url)["dbname"])
+    with postgres_server.filled(fill) as name:
+        yield name
 
 
 @pytest.fixture
