@@ -156,7 +156,7 @@ class Reachability:
             return
         finally:
             self._is_silent = False
-            attempt.cancel()
+            await cancel(attempt)
         if self.is_lost:
             self._is_back.set()
             log.warning("the database answers again")

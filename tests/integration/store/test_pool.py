@@ -268,6 +268,28 @@ async def test_an_attempt_that_the_closing_pool_overtakes_leaves_no_connection_o
     assert all(connection.closed for connection in opened)
 
 
+async def test_an_attempt_that_the_closing_pool_overtakes_ends_with_it(database_url: str) -> None:
+    naps = iter((0, 60))
+    begun = asyncio.Event()
+
+    async def attempt() -> psycopg.AsyncConnection[tuple[object, ...]]:
+        connection = await connect(database_url)
+        if nap := next(naps):
+            begun.set()
+        try:
+            await connection.execute("select pg_sleep(%s)", [nap])
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    watch = Reachability(attempt)
+    async with asyncio.timeout(30), watch.watched():
+        watch.doubt()
+        await begun.wait()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
 async def test_an_event_loop_that_was_late_is_not_a_lost_database(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
