@@ -482,17 +482,21 @@ class Trivet:
         await self._indexes.warm()
 
     async def maintain(self) -> None:
-        """One maintenance pass: index vectors, compact postings, trim journals, refresh the planner's statistics."""
+        """One maintenance pass: index vectors, compact postings, trim logs, refresh the planner's statistics."""
         async with self._pool.connection() as conn:
             await vector_index.enter_some(conn)
             least = self.settings.bm25_tail_docs
             for ns in await compaction.namespaces_to_compact(conn, least=least):
                 await compaction.compact(conn, ns, least=least)
             await query_log.trim(conn)
-            await changes.trim(conn)
             if self._files is not None:
                 await self._files.tidy(conn)
             await statistics.refresh(conn)
+
+    async def trim_changes(self) -> None:
+        """Delete what no process needs any more to follow writes; it reads all changes that are kept."""
+        async with self._pool.connection() as conn:
+            await changes.trim(conn)
 
 
 def load_models() -> None:

@@ -47,6 +47,7 @@ from retrieval.settings import Settings
 from retrieval.tasks import cancel
 
 MAINTENANCE_INTERVAL_S = 5.0
+TRIM_INTERVAL_S = 300.0
 SWITCH_INTERVAL_S = 0.0001
 
 _CONTROLLERS = (
@@ -131,7 +132,11 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
     secrets = api.settings.secrets
     # What first queries would wait for, and would otherwise read themselves.
     warming = asyncio.create_task(_logged(engine.warm, "warming", secrets))
-    beside = (warming, asyncio.create_task(_maintain(engine, secrets)))
+    beside = (
+        warming,
+        asyncio.create_task(_repeat(engine.maintain, MAINTENANCE_INTERVAL_S, "maintenance", secrets)),
+        asyncio.create_task(_repeat(engine.trim_changes, TRIM_INTERVAL_S, "trimming", secrets)),
+    )
     try:
         yield
     finally:
@@ -153,11 +158,13 @@ def _tune_interpreter() -> None:
     trim_heap()
 
 
-async def _maintain(engine: Trivet, secrets: tuple[str, ...]) -> None:
-    """Compact what needs it, again and again; a failed pass is logged and the next one tries anew."""
+async def _repeat(
+    work: Callable[[], Awaitable[object]], interval_s: float, name: str, secrets: tuple[str, ...]
+) -> None:
+    """Do some work again and again; a failed pass is logged and the next one tries anew."""
     while True:
-        await asyncio.sleep(MAINTENANCE_INTERVAL_S)
-        await _logged(engine.maintain, "maintenance", secrets)
+        await asyncio.sleep(interval_s)
+        await _logged(work, name, secrets)
 
 
 async def _logged(work: Callable[[], Awaitable[object]], name: str, secrets: tuple[str, ...]) -> None:

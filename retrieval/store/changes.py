@@ -101,9 +101,11 @@ _TRIM: LiteralString = (
         delete from memory_change c
         where at < clock_timestamp() - make_interval(secs => %(kept_s)s)
             and (xid < """ + _ALL_ENDED + """ or xid >= pg_snapshot_xmax(pg_current_snapshot()))
-            and (at < clock_timestamp() - make_interval(secs => %(kept_for_files_s)s) or not exists (
-                select from index_file f where f.ns = c.ns and c.xid >= pg_snapshot_xmin(f.transactions)
-            ))
+            and not exists (
+                select from index_file f
+                where f.ns = c.ns and c.xid >= pg_snapshot_xmin(f.transactions)
+                    and c.at >= now() - make_interval(secs => %(kept_for_files_s)s)
+            )
         returning ns, xid
     ), outdated as (
         delete from index_file f using forgotten c where f.ns = c.ns and c.xid >= pg_snapshot_xmin(f.transactions)
