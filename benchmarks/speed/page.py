@@ -1,8 +1,8 @@
-"""A run as one HTML file that loads nothing: targets, charts and tables, in the page of all reports."""
+"""A run as Markdown, and as one HTML file that loads nothing, in the page of all reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.speed.figures import Benchmark, SizeResult
 from benchmarks.speed.plan import size_label
@@ -23,13 +23,32 @@ from benchmarks.speed.report import (
     throughput_table,
 )
 from benchmarks.speed.targets import targets
-from retrieval.reporting.page import Fact, Part, Section, render_page
+from retrieval.reporting.page import Part, Section, render_page
+from retrieval.reporting.table import Table, markdown
+
+
+def as_markdown(found: Benchmark, plots: Sequence[str]) -> str:
+    """The report; `plots` are files beside it."""
+    facts = "; ".join(f"{name}: {told}" for name, told in _facts(found).items())
+    parts = ["# Benchmark", f"{facts}. {method(found)}"]
+    parts += [f"![{name.removesuffix('.svg')}]({name})" for name in plots]
+    parts += [*map(markdown, tables(found)), "\n".join(f"- {line}" for line in peer_notes(found))]
+    return "\n\n".join(filter(None, parts)) + "\n"
 
 
 def as_html(found: Benchmark, drawn: Mapping[str, str]) -> str:
     """The report; `drawn` are the charts, of which any may be missing."""
+    return render_page("Speed", [Part(text=method(found), soft=True)], _facts(found), list(_sections(found, drawn)))
+
+
+def tables(found: Benchmark) -> list[Table]:
+    """All tables, those of what was not measured left out."""
+    return [table for section in _sections(found, {}) for part in section.parts for table in part.tables]
+
+
+def _facts(found: Benchmark) -> dict[str, str]:
     machine = found.machine
-    facts: dict[str, Fact] = {
+    return {
         "date": found.date,
         "seed": str(found.seed),
         "processor": f"{machine.processor}, {machine.cores} cores shared by the server, PostgreSQL and the client",
@@ -37,7 +56,6 @@ def as_html(found: Benchmark, drawn: Mapping[str, str]) -> str:
         "system": machine.system,
         "versions": ", ".join(f"{name} {version}" for name, version in machine.versions.items()),
     }
-    return render_page("Speed", [Part(text=method(found), soft=True)], facts, list(_sections(found, drawn)))
 
 
 def _sections(found: Benchmark, drawn: Mapping[str, str]) -> Iterator[Section]:

@@ -1,4 +1,4 @@
-"""The figures of a run as tables, as Markdown and as charts; `page` puts them into one HTML file."""
+"""The figures of a run as tables and as charts; `page` puts them in order."""
 
 from __future__ import annotations
 
@@ -9,32 +9,12 @@ from benchmarks.speed.figures import Benchmark, MixedLoad, PeersResult, Quality,
 from benchmarks.speed.plan import SMALL_MEMORIES, size_label
 from benchmarks.speed.searches import ADAPTIVE, ADAPTIVE_CACHED, CASES
 from benchmarks.speed.targets import MIB, targets
-from retrieval.reporting.table import Table, markdown
+from retrieval.reporting.table import Table
 
 OWN = "Trivet over HTTP, adaptive, three legs"
 """Trivet's row among the peers."""
 
 _VERDICTS = {True: "met", False: "**not met**", None: "–"}
-
-
-def as_markdown(found: Benchmark, plots: Sequence[str] = ()) -> str:
-    """The whole report; `plots` are files beside it."""
-    parts = ["# Benchmark", _about(found), *(f"![{name.removesuffix('.svg')}]({name})" for name in plots)]
-    parts += [markdown(table) for table in tables(found)]
-    parts += [_peer_notes(found)] if found.peer_notes or found.absent_peers else []
-    return "\n\n".join(parts) + "\n"
-
-
-def tables(found: Benchmark) -> list[Table]:
-    """All tables, those of what was not measured left out."""
-    chosen = [target_table(found), size_table(found.sizes)]
-    for size in found.sizes:
-        chosen += [case_table(size), stage_table(size), throughput_table(size), after_write_table(size)]
-    chosen += [peer_table(each) for each in found.peers]
-    chosen += [mixed_table(found.mixed)] if found.mixed else []
-    chosen += [quality_table(found.quality)] if found.quality else []
-    chosen += [storage_table(found.storage)] if found.storage else []
-    return [*chosen, rest_table(found)]
 
 
 def method(found: Benchmark) -> str:
@@ -43,16 +23,6 @@ def method(found: Benchmark) -> str:
         f"{found.queries} searches of each kind over HTTP, top 10, one after another, in turns; milliseconds from the "
         f"first byte sent to the last received. Around the large namespaces lie {found.small:,} of "
         f"{SMALL_MEMORIES} memories in the same tables."
-    )
-
-
-def _about(found: Benchmark) -> str:
-    machine = found.machine
-    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
-    return (
-        f"{found.date}, seed {found.seed}: {machine.processor}, {machine.cores} cores shared by the server, "
-        f"PostgreSQL and the client, {machine.memory_bytes / 1024**3:.0f} GiB, {machine.system}; {versions}. "
-        f"{method(found)}"
     )
 
 
@@ -187,10 +157,6 @@ def _degraded(found: Benchmark) -> int:
     timed = sum(timing.degraded for size in found.sizes for timing in size.timings)
     timed += sum(each.degraded for size in found.sizes for each in size.after_write)
     return timed + small + sum(beside.degraded for beside in found.peers)
-
-
-def _peer_notes(found: Benchmark) -> str:
-    return "\n".join(f"- {line}" for line in peer_notes(found))
 
 
 def peer_notes(found: Benchmark) -> list[str]:

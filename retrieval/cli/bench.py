@@ -87,10 +87,10 @@ def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, 
         raise click.UsageError("trivet bench needs a checkout of Trivet: benchmarks/speed is not part of the wheel")
     if str(_CHECKOUT) not in sys.path:
         sys.path.insert(0, str(_CHECKOUT))
-    from benchmarks.speed.page import as_html
+    from benchmarks.speed.page import as_html, as_markdown
     from benchmarks.speed.peers import parse_peers
     from benchmarks.speed.plan import BenchmarkPlan, parse_sizes
-    from benchmarks.speed.report import as_markdown, charts, write_plots
+    from benchmarks.speed.report import charts, write_plots
     from benchmarks.speed.run import run
     from benchmarks.speed.targets import targets
 

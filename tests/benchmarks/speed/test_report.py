@@ -28,8 +28,8 @@ from benchmarks.speed.figures import (
     Timing,
     spread,
 )
-from benchmarks.speed.page import as_html
-from benchmarks.speed.report import as_markdown, charts, tables, write_plots
+from benchmarks.speed.page import as_html, as_markdown, tables
+from benchmarks.speed.report import charts, write_plots
 from benchmarks.speed.searches import ADAPTIVE, ADAPTIVE_CACHED, CASES
 from benchmarks.speed.targets import targets
 
