@@ -13,6 +13,7 @@ from rich.text import Text
 
 from retrieval.cli.output import numbers, printable, say
 from retrieval.evaluation.folder import Query
+from retrieval.evaluation.packs import evidence_held
 from retrieval.types.search import ContextResponse, Leg, SearchResult
 
 TEXT_CHARS = 100
@@ -35,7 +36,7 @@ def print_pack(query: Query, response: ContextResponse, place: str, to: Console)
         intent = Text("intent   ", "dim").append(response.intent.label, "bold magenta")
         say(to, intent.append(f"  ({numbers(response.intent.probabilities)})"))
     say(to, Text("weights  ", "dim").append(f"{numbers(response.weights)}  (profile {response.profile})"))
-    found = evidence_found(query, response)
+    found = evidence_held(response.items, response.dropped, query.relevant)
     rows = item_rows(query, response)
     _print_items(rows, to, width)
     say(to, Text("ms       ", "dim").append(numbers(response.timings_ms, 1)))
@@ -51,19 +52,6 @@ def print_pack(query: Query, response: ContextResponse, place: str, to: Console)
     missing = [id_ for id_ in query.relevant if id_ not in found]
     rest = f" (missing: {', '.join(missing)})" if missing else ""
     say(to, f"evidence: {len(found)} of {len(query.relevant)} in the pack{rest}", style)
-
-
-def evidence_found(query: Query, response: ContextResponse) -> list[str]:
-    """The question's relevant ids that the pack holds, itself or by a memory of the same words."""
-    held = {item.id for item in response.items}
-    for result in _results(response).values():
-        if result.id in held and isinstance(result.duplicates, list):
-            held.update(result.duplicates)
-    for dropped in response.dropped:
-        reason, _, kept = dropped.reason.partition(":")
-        if reason == "duplicate_of" and kept in held:
-            held.add(dropped.id)
-    return [id_ for id_ in query.relevant if id_ in held]
 
 
 def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:

@@ -63,12 +63,12 @@ def pack_measures(budgets: Sequence[int]) -> tuple[str, ...]:
     return tuple(f"{what}@{budget}" for what in ("recall", "tokens") for budget in budgets)
 
 
-def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], relevant: Collection[str]) -> float:
-    """The share of the relevant memories that the pack holds, itself or by a duplicate that stands for it.
+def evidence_held(items: Iterable[PackItem], dropped: Iterable[DroppedItem], relevant: Collection[str]) -> set[str]:
+    """The relevant memories that the pack holds, itself or by a duplicate that stands for it.
 
     >>> item, twin = PackItem(id="a", tokens=9, citation="[1]"), DroppedItem(id="b", reason="duplicate_of:a")
-    >>> evidence_recall([item], [twin], {"b", "c"})
-    0.5
+    >>> evidence_held([item], [twin], {"b", "c"})
+    {'b'}
     """
     held = {item.id for item in items}
     stood_for = {
@@ -76,8 +76,12 @@ def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], r
         for drop in dropped
         if drop.reason.startswith(DUPLICATE_OF) and drop.reason.removeprefix(DUPLICATE_OF) in held
     }
-    wanted = set(relevant)
-    return len(wanted & (held | stood_for)) / len(wanted)
+    return {*relevant} & (held | stood_for)
+
+
+def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], relevant: Collection[str]) -> float:
+    """The share of the relevant memories that the pack holds."""
+    return len(evidence_held(items, dropped, relevant)) / len({*relevant})
 
 
 async def pack_each(
