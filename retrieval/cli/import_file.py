@@ -26,7 +26,7 @@ from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
 from retrieval.imports.formats import FORMATS, detect, read
-from retrieval.imports.jsonl import header_of
+from retrieval.imports.jsonl import count_memories, header_of
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.ingest.batches import batches
 from retrieval.lifecycle.jobs import Progress
@@ -186,7 +186,7 @@ def command(
             import_document(Path(file.name), namespace or "default", settings, as_json=as_json)
             return
         header = header_of(source) if FORMATS[name].of_lines else None
-        total = header.memories if header else _count_lines(file) if FORMATS[name].of_lines else None
+        total = header.memories if header else count_memories(source) if FORMATS[name].of_lines else None
 
         async def records() -> AsyncIterator[SourceRecord]:
             for record in outcome.without_skips(read(source, name, context)):
@@ -322,11 +322,3 @@ def _seekable(file: IO[bytes]) -> Iterator[IO[bytes]]:
     with tempfile.TemporaryFile() as copy:
         shutil.copyfileobj(file, copy)
         yield copy
-
-
-def _count_lines(file: IO[bytes]) -> int | None:
-    """How many lines are to come; None where that is not known, as on standard input."""
-    if not os.path.isfile(file.name):
-        return None
-    file.seek(0)
-    return sum(1 for raw in file if raw.strip())

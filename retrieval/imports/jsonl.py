@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -46,9 +47,20 @@ def header_of(source: ImportFile) -> ExportHeader | None:
     return read_header(line) if line.startswith(MARK) else None
 
 
+def count_memories(source: ImportFile) -> int | None:
+    """How many memories are to come, one on each line; None for conversations, whose lines have several."""
+    if is_conversation(_first_object(source)):
+        return None
+    count = 0
+    with suppress(InvalidInput):  # where a zip is damaged; reading it names that
+        for _ in _lines(source, ImportContext()):
+            count += 1
+    return count
+
+
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The lines, of the kind that the first object is of."""
-    first = next((row for _, raw in _lines(source, ImportContext()) if (row := _object(raw)) is not None), {})
+    first = _first_object(source)
     if context.columns:
         yield from _read_mapped(source, context)
     elif "namespace" in first and _NOT_OF_A_CORPUS.isdisjoint(first):
@@ -118,6 +130,11 @@ def _lines(source: ImportFile, context: ImportContext) -> Iterator[tuple[int, by
             yield number + 1, raw
         whole = raw.endswith(b"\n")
         number += whole
+
+
+def _first_object(source: ImportFile) -> dict[str, Any]:
+    """The first line that is an object; an empty one if none is."""
+    return next((row for _, raw in _lines(source, ImportContext()) if (row := _object(raw)) is not None), {})
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:

@@ -225,6 +225,23 @@ def test_an_export_is_taken_back_out_of_a_zip_and_without_its_profile(cli: Cli, 
     assert json.loads(cli("export", "-n", "mine").stdout.splitlines()[0])["aliases"] == [["ines", "Nesi"]]
 
 
+@pytest.mark.parametrize(
+    ("lines", "told"),
+    [
+        ([{"text": f"Nora has {number} cats."} for number in range(3)], "import: 3/3, "),
+        ([{"messages": [{"role": "user", "content": f"I have {number} cats."} for number in range(3)]}], "import: 3 ("),
+    ],
+    ids=["memories", "conversations"],
+)
+def test_of_lines_in_a_zip_it_is_told_how_many_memories_are_to_come(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, Any]], told: str
+) -> None:
+    monkeypatch.setattr("retrieval.cli.output.LINE_EVERY_S", 0.0)
+    file = tmp_path / "lines.zip"
+    file.write_bytes(exports.zipped({"lines.jsonl": "\n".join(map(json.dumps, lines))}))
+    assert told in cli("import", file).stderr
+
+
 def test_what_cannot_be_told_is_asked_for(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "chat.txt"
     file.write_text("01/02/2024, 12:00 - Nora: Hello\n02/03/2024, 12:00 - Nora: Again\n")
