@@ -219,7 +219,8 @@ def command(
             _check_format(source, name, context)
     for _, warning in sorted({warning for warnings in outcome.warned.values() for warning in warnings.items()}):
         click.echo(warning, err=True)
-    _report(outcome, context, name, time.perf_counter() - started, as_json)
+    noun = "record" if total is None else "line"
+    _report(outcome, context, name, noun, time.perf_counter() - started, as_json)
 
 
 def _choose(embedder: EmbedderName | None, namespace: str | None, settings: Settings) -> None:
@@ -274,14 +275,14 @@ def _check_format(source: ImportFile, name: str, context: ImportContext) -> None
         raise InvalidInput(f"the file holds nothing of the format {name}: it looks like {other}; leave --format out")
 
 
-def _report(outcome: Outcome, context: ImportContext, format_: str, seconds: float, as_json: bool) -> None:
-    """Print the summary.
+def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, seconds: float, as_json: bool) -> None:
+    """Print the summary, in which `noun` is what was read.
 
     Raises:
         Failure: something was rejected.
     """
-    total, nouns = outcome.counts.total(), ("line", "lines") if FORMATS[format_].of_lines else ("record", "records")
-    read = counted(total, *nouns)
+    total = outcome.counts.total()
+    read = counted(total, noun, f"{noun}s")
     if as_json:
         summary = {"format": format_, "lines": total, "counts": outcome.counts, "rejected": outcome.rejected}
         print_json({**summary, "skipped": outcome.skips(), "notes": context.notes, "seconds": seconds})

@@ -226,20 +226,26 @@ def test_an_export_is_taken_back_out_of_a_zip_and_without_its_profile(cli: Cli, 
 
 
 @pytest.mark.parametrize(
-    ("lines", "told"),
+    ("lines", "told", "read"),
     [
-        ([{"text": f"Nora has {number} cats."} for number in range(3)], "import: 3/3, "),
-        ([{"messages": [{"role": "user", "content": f"I have {number} cats."} for number in range(3)]}], "import: 3 ("),
+        ([{"text": f"Nora has {number} cats."} for number in range(3)], "import: 3/3, ", "3 lines: 3 created"),
+        (
+            [{"messages": [{"role": "user", "content": f"I have {number} cats."} for number in range(3)]}],
+            "import: 3 (",
+            "3 records: 3 created",
+        ),
     ],
     ids=["memories", "conversations"],
 )
 def test_of_lines_in_a_zip_it_is_told_how_many_memories_are_to_come(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, Any]], told: str
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[dict[str, Any]], told: str, read: str
 ) -> None:
     monkeypatch.setattr("retrieval.cli.output.LINE_EVERY_S", 0.0)
     file = tmp_path / "lines.zip"
     file.write_bytes(exports.zipped({"lines.jsonl": "\n".join(map(json.dumps, lines))}))
-    assert told in cli("import", file).stderr
+    done = cli("import", file)
+    assert told in done.stderr
+    assert read in done.stdout
 
 
 def test_what_cannot_be_told_is_asked_for(cli: Cli, tmp_path: Path) -> None:
