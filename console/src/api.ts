@@ -205,7 +205,7 @@ export interface Call {
   method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** A key to try instead of the one that is remembered; if it is refused, so is the call. */
   key?: string;
 }
@@ -225,8 +225,8 @@ async function send(path: string, options: Call = {}): Promise<Response> {
   const response = await fetch(url, {
     method,
     headers,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(signal ? { signal } : {}),
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: signal ?? null,
   }).catch(unreached);
   if (response.ok) return response;
   if (response.status === 401 && options.key === undefined) {

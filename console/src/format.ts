@@ -32,4 +32,9 @@ export function ordinal(n: number): string {
 /** "1 memory", "2 memories". */
 export const counted = (n: number, one: string, many: string): string => `${count(n)} ${n === 1 ? one : many}`;
 
+/** A text without the name of its speaker, with which a chat turn may begin. */
+export function withoutName(text: string, speaker: string | null): string {
+  return speaker && text.startsWith(`${speaker}: `) ? text.slice(speaker.length + 2) : text;
+}
+
 export const milliseconds = (ms: number): string => (ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`);

@@ -1,13 +1,11 @@
 import { type Answer, LEGS, LEG_NAMES, type Result } from "../api";
+import { withoutName } from "../format";
 import { BumpChart, type Column } from "./bump_chart";
 
 const ROWS = 10;
 
-/** A memory in one line; a chat turn without the name that it begins with, which takes most of a narrow column. */
-export function shortText({ snippet, speaker }: Result): string {
-  const name = `${speaker}: `;
-  return snippet.startsWith(name) ? snippet.slice(name.length) : snippet;
-}
+/** A memory in one line; a name would take most of a narrow column. */
+export const shortText = ({ snippet, speaker }: Result): string => withoutName(snippet, speaker);
 
 /** The ids at the first places by some rank; places taken by a memory that is not among the results stay empty. */
 function placed(answer: Answer, rankOf: (result: Result) => number | undefined): Column["ids"] {

@@ -3,10 +3,10 @@ import { useMemo } from "preact/hooks";
 import { call, within } from "../api";
 import { counted, day } from "../format";
 import { useLoaded } from "../loading";
+import { readPage, usePages } from "../pages";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
 import { MoreButton } from "./more_button";
-import { usePages } from "./pages";
 
 interface DocumentInfo {
   id: string;
@@ -22,14 +22,9 @@ interface Document extends Omit<DocumentInfo, "chunks"> {
 
 /** The documents of a namespace. */
 export function Documents({ namespace }: { namespace: string }) {
-  const pages = usePages<DocumentInfo>(async (cursor, signal) => {
-    const query = { limit: 100, ...(cursor ? { cursor } : {}) };
-    const { documents, next_cursor } = await call<{ documents: DocumentInfo[]; next_cursor: string | null }>(
-      within(namespace, "documents"),
-      { query, signal },
-    );
-    return { rows: documents, next: next_cursor };
-  });
+  const pages = usePages<DocumentInfo>((cursor, signal) =>
+    readPage(namespace, "documents", { limit: 100, cursor }, signal),
+  );
   const { rows, error, isLoading } = pages;
   return (
     <div class="page">

@@ -1,4 +1,5 @@
-import { type EntitySummary, type Memory, call, within } from "../api";
+import type { Memory } from "../api";
+import { findEntities } from "../graph/find_entities";
 import { useLoaded } from "../loading";
 import { href } from "../route";
 
@@ -25,10 +26,7 @@ export function EntityLinks({ namespace, entities }: Props) {
 
 /** None if several or none bear the name: a wrong way is worse than none. */
 async function idOf(namespace: string, name: string, signal: AbortSignal): Promise<string | undefined> {
-  const { entities } = await call<{ entities: EntitySummary[] }>(within(namespace, "entities"), {
-    query: { q: name, words: true, limit: 1_000 },
-    signal,
-  });
+  const entities = await findEntities(namespace, name, { words: true, limit: 1_000, signal });
   const same = entities.filter((entity) => entity.name.toLowerCase() === name.toLowerCase());
   return same.length === 1 ? same[0]!.id : undefined;
 }

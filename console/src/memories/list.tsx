@@ -2,6 +2,7 @@ import { type StateUpdater, useEffect, useState } from "preact/hooks";
 
 import { type Result, call, within } from "../api";
 import { count, counted } from "../format";
+import { type Pages, usePages } from "../pages";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
 import { NoneYet } from "../ui/none_yet";
@@ -9,7 +10,6 @@ import { attempt } from "../ui/toasts";
 import { FilterForm } from "./filter_form";
 import { MemoryRow, type Row } from "./memory_row";
 import { MoreButton } from "./more_button";
-import { type Page, type Pages, usePages } from "./pages";
 import { filtersOf } from "./query";
 import { listMemories, removeWithUndo } from "./store";
 import { Timeline } from "./timeline";
@@ -34,15 +34,14 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
   const words = query.get("words")?.trim() ?? "";
   const filters = filtersOf(query);
   const [place] = useState(() => history.state as Place | null);
-  const pages = usePages<Row>(async (cursor, signal): Promise<Page<Row>> => {
+  const pages = usePages<Row>(async (cursor, signal) => {
     if (words) {
       const body = { query: words, top_k: BEST, filters };
       const { results } = await call<{ results: Result[] }>(within(namespace, "search"), { method: "POST", body, signal });
       return { rows: results, next: null };
     }
     const limit = cursor || !place ? undefined : Math.min(place.rows, MOST_AGAIN);
-    const { memories, next_cursor } = await listMemories(namespace, filters, cursor, signal, limit);
-    return { rows: memories, next: next_cursor };
+    return listMemories(namespace, filters, cursor, signal, limit);
   });
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const choose = (id: string, isChosen: boolean): void => {

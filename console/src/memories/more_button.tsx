@@ -1,4 +1,4 @@
-import type { Pages } from "./pages";
+import type { Pages } from "../pages";
 
 /** Reads the next page. It stays focusable while it does, or the keyboard would lose its place. */
 export function MoreButton({ pages }: { pages: Pick<Pages<unknown>, "hasMore" | "isLoading" | "more"> }) {

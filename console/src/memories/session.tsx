@@ -1,5 +1,5 @@
 import type { Memory } from "../api";
-import { clock, count, day } from "../format";
+import { clock, count, day, withoutName } from "../format";
 import { useLoaded } from "../loading";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
@@ -44,7 +44,6 @@ export function Session({ namespace, session }: Props) {
 
 function Turn({ namespace, turn, before }: { namespace: string; turn: Memory; before: Memory | undefined }) {
   const { id, speaker, text, created_at } = turn;
-  const name = speaker ? `${speaker}: ` : "";
   const isSameDay = before !== undefined && day(before.created_at) === day(created_at);
   const isSameSpeaker = isSameDay && before.speaker === speaker;
   return (
@@ -52,7 +51,7 @@ function Turn({ namespace, turn, before }: { namespace: string; turn: Memory; be
       {!isSameDay && <h2 class="chat-day">{day(created_at)}</h2>}
       {!isSameSpeaker && speaker && <p class="chat-speaker">{speaker}</p>}
       <p class="chat-turn">
-        <span>{name && text.startsWith(name) ? text.slice(name.length) : text}</span>
+        <span>{withoutName(text, speaker)}</span>
         <a class="hint" href={href(namespace, "memories", id)} aria-label={`${clock(created_at)}, open ${id}`}>
           {clock(created_at)}
         </a>

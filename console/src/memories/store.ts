@@ -2,15 +2,11 @@
 
 import { ApiError, type Filters, type Memory, type MemoryInput, call, within } from "../api";
 import { counted } from "../format";
+import { type Page, allRows, readPage } from "../pages";
 import { notify } from "../ui/toasts";
 import { callExactly, isRounded } from "./exact";
 
 const BATCH = 200;
-
-export interface MemoryPageData {
-  memories: Memory[];
-  next_cursor: string | null;
-}
 
 export interface Added {
   id: string;
@@ -25,26 +21,13 @@ export function listMemories(
   cursor: string | undefined,
   signal: AbortSignal,
   limit = 50,
-): Promise<MemoryPageData> {
-  const query = { limit, filters: JSON.stringify(filters), ...(cursor ? { cursor } : {}) };
-  return call(within(namespace, "memories"), { query, signal });
+): Promise<Page<Memory>> {
+  return readPage(namespace, "memories", { limit, filters: JSON.stringify(filters), cursor }, signal);
 }
 
 /** All memories that meet the filters, page by page, but at most `most`. */
-export async function allMemories(
-  namespace: string,
-  filters: Filters,
-  signal: AbortSignal,
-  most = 2_000,
-): Promise<Memory[]> {
-  const all: Memory[] = [];
-  let cursor: string | undefined;
-  do {
-    const page = await listMemories(namespace, filters, cursor, signal, 200);
-    all.push(...page.memories);
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor && all.length < most);
-  return all;
+export function allMemories(namespace: string, filters: Filters, signal: AbortSignal, most = 2_000): Promise<Memory[]> {
+  return allRows(most, (cursor) => listMemories(namespace, filters, cursor, signal, 200));
 }
 
 /** The earlier one first. Times are in UTC and of one shape, but for their fractions: "10:00:00Z" is before "10:00:00.5Z". */
@@ -67,8 +50,9 @@ export async function add(namespace: string, memories: MemoryInput[], maySuperse
 
 /** Memories with all their fields, in the order of the ids, without those that are gone. */
 export async function readWhole(namespace: string, ids: string[], signal?: AbortSignal): Promise<Memory[]> {
-  const options = signal ? { signal } : {};
-  const found = await Promise.all(ids.map((id) => ifThere(callExactly<Memory>(within(namespace, "memories", id), options))));
+  const found = await Promise.all(
+    ids.map((id) => ifThere(callExactly<Memory>(within(namespace, "memories", id), { signal }))),
+  );
   return found.filter((memory) => memory !== undefined);
 }
 

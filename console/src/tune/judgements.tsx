@@ -7,6 +7,7 @@ import { useFeedback } from "../ask/feedback";
 import { JudgeButtons } from "../ask/judge_buttons";
 import { count, dayAndTime } from "../format";
 import { useLoaded } from "../loading";
+import { allRows, readPage } from "../pages";
 import { href } from "../route";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
@@ -20,11 +21,6 @@ interface Feedback {
   irrelevant: string[];
   clicked: string[];
   ratings: Record<string, number>;
-}
-
-interface Page {
-  feedback: Feedback[];
-  next_cursor: string | null;
 }
 
 const LABELLED = 10;
@@ -51,15 +47,8 @@ export function Judgements({ namespace }: { namespace: string }) {
 }
 
 async function allFeedback(namespace: string, signal: AbortSignal): Promise<Feedback[]> {
-  const all: Feedback[] = [];
-  let cursor: string | undefined;
-  do {
-    const query = { limit: 100, ...(cursor ? { cursor } : {}) };
-    const page = await call<Page>(within(namespace, "feedback"), { query, signal });
-    all.push(...page.feedback);
-    cursor = page.next_cursor ?? undefined;
-  } while (cursor && all.length < 1_000);
-  return all.reverse();
+  const read = (cursor?: string) => readPage<Feedback>(namespace, "feedback", { limit: 100, cursor }, signal);
+  return (await allRows(1_000, read)).reverse();
 }
 
 interface LabelFormProps {

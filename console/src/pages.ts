@@ -1,13 +1,40 @@
-// A list that is read page by page.
+// Lists that are read page by page.
 
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { useLoaded } from "../loading";
+import { type Call, call, within } from "./api";
+import { useLoaded } from "./loading";
 
 export interface Page<T> {
   rows: T[];
   next: string | null;
+}
+
+/** A page of one of the API's lists, which are called as their paths are. */
+export async function readPage<T>(
+  namespace: string,
+  list: "documents" | "entities" | "feedback" | "memories",
+  query: NonNullable<Call["query"]>,
+  signal?: AbortSignal,
+): Promise<Page<T>> {
+  const page = await call<Record<typeof list, T[]> & { next_cursor: string | null }>(within(namespace, list), {
+    query,
+    signal,
+  });
+  return { rows: page[list], next: page.next_cursor };
+}
+
+/** The rows of all pages, one after another, until there are `most`. */
+export async function allRows<T>(most: number, read: (cursor: string | undefined) => Promise<Page<T>>): Promise<T[]> {
+  const all: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const { rows, next } = await read(cursor);
+    all.push(...rows);
+    cursor = next ?? undefined;
+  } while (cursor && all.length < most);
+  return all;
 }
 
 export interface Pages<T> {
