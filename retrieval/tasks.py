@@ -1,4 +1,4 @@
-"""Coroutines: ending them, several at a time with their results in order, again after another writer was met."""
+"""Coroutines: ended or let end, several at a time with their results in order, again after another writer was met."""
 
 from __future__ import annotations
 
@@ -21,6 +21,16 @@ async def cancel(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+    """The result of work that goes on to its end where its caller is cancelled, who then waits for it."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 async def in_order(

@@ -18,6 +18,7 @@ from retrieval.ingest.transaction import Analysed, Written
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
+from retrieval.tasks import to_the_end
 
 MOST_MEMORIES = 64
 """Most memories per shared transaction; batches larger than half of it have their own and run concurrently."""
@@ -78,26 +79,25 @@ class GroupCommit:
                 del self._queues[key]
 
     async def _write_with_others(self, namespace: Namespace, batch: WriteBatch, queue: _Queue) -> Written:
-        """Write a batch and those that fit; if that fails, this one alone and the others in their own turn."""
+        """Write a batch and those that fit; if that fails, this one alone and the others in their own turn.
+
+        A caller that goes away meanwhile does not end it: nobody could tell whether the others had been written.
+        """
         group = _fitting(batch, queue.waiting)
         if len(group) > 1:
             try:
-                written = await self._write(namespace, group)
+                return await to_the_end(self._write(namespace, group))
             except Exception:  # the batch that caused it fails again alone, and the others do not
                 if batch.in_doubt:
                     raise
                 for member in group:
                     member.unshareable = True
-            else:
-                for member in group:
-                    member.written = written
-                return written
         return await self._write(namespace, [batch])
 
     async def _write(self, namespace: Namespace, group: Sequence[WriteBatch]) -> Written:
         async with self._pool.connection() as conn:
             try:
-                return await transaction.store(
+                written = await transaction.store(
                     conn,
                     namespace,
                     [item for batch in group for item in batch.analysed],
@@ -108,6 +108,9 @@ class GroupCommit:
                 for batch in group:
                     batch.in_doubt = conn.closed
                 raise
+        for batch in group:
+            batch.written = written
+        return written
 
 
 def _fitting(batch: WriteBatch, waiting: Mapping[WriteBatch, None]) -> list[WriteBatch]:

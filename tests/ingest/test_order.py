@@ -248,6 +248,32 @@ async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transaction
     assert all(isinstance(answer, list) for at, answer in enumerate(answers) if at != leader)
 
 
+async def test_a_caller_who_goes_away_after_the_commit_leaves_the_others_their_answer(
+    pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they sent is stored: they are not told that others were in the way, nor is it written again."""
+    store, calls = transaction.store, dict[str, asyncio.Task[Any]]()
+
+    async def leaving(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
+        written = await store(conn, namespace, analysed, **kwargs)
+        if len(analysed) > 1:
+            calls[analysed[0].input.text].cancel()
+            await asyncio.sleep(0)
+        return written
+
+    monkeypatch.setattr(transaction, "store", leaving)
+    ingest = Ingest(pool, hashed())
+    calls |= {
+        text: asyncio.create_task(ingest.add("n", [MemoryInput(text=text)])) for text in map("text {}".format, range(6))
+    }
+    answers = await asyncio.gather(*calls.values(), return_exceptions=True)
+    left = [answer for answer in answers if not isinstance(answer, list)]
+    assert [type(each) for each in left] == [asyncio.CancelledError]
+    assert {result.status for answer in answers if isinstance(answer, list) for result in answer} == {"created"}
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select text from memory order by text").fetchall() == [(text,) for text in calls]
+
+
 async def test_precedence_waits_for_all_before_and_none_else() -> None:
     """One in the middle that ends early does not let those behind it pass the first."""
     order = KeyedFifo()
