@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 
@@ -23,6 +24,9 @@ from retrieval.validation import check_storable
 MOST_HISTORY = 1_000
 """Most memories of one history."""
 
+MOST_EXPORTS = 4
+"""Exports at the same time; each has a connection beside the pool, and a slow reader holds it."""
+
 
 class LifeCycle:
     """Exports of a running Trivet, and changes of many memories."""
@@ -32,11 +36,13 @@ class LifeCycle:
         self._pool = pool
         self._ingest = ingest
         self._url = url
+        self._exporting = asyncio.Semaphore(MOST_EXPORTS)
 
     async def export(self, namespace: str) -> AsyncGenerator[bytes]:
         """A namespace as JSON lines in some pieces: a header, then all memories in the order of insertion.
 
-        It is read as it stood at the first piece, over a connection of its own, which a slow reader may hold.
+        It is read as it stood at the first piece, over a connection of its own, which a slow reader may hold. With
+        `MOST_EXPORTS` under way it waits for the end of one.
 
         Raises:
             NotFound: there is no such namespace; before the first piece.
@@ -44,7 +50,7 @@ class LifeCycle:
         """
         check_name(namespace)
         with translated():
-            async with await connect(self._url) as conn, export.snapshot(conn, namespace) as found:
+            async with self._exporting, await connect(self._url) as conn, export.snapshot(conn, namespace) as found:
                 header = ExportHeader(
                     trivet_export=1,
                     memories=await export.count(conn, found.ns),

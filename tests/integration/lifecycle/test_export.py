@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,8 @@ from graph.names import entity_id
 from retrieval.api import bulk
 from retrieval.engine import Trivet
 from retrieval.entities.view import entity_code
-from retrieval.lifecycle.export import read_header
+from retrieval.lifecycle.export import MARK, read_header
+from retrieval.lifecycle.service import MOST_EXPORTS
 from retrieval.types.document import DocumentInput
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
@@ -270,6 +272,22 @@ def test_where_an_export_is_written(cli: Cli, tmp_path: Path) -> None:
     assert cli("export", "-n", "own", "-o", "-").stdout_bytes == read[0]
     nowhere = cli("export", "-n", "own", "-o", tmp_path / "none" / "x", status=1)
     assert nowhere.stderr == f"Error: output: there is no folder {tmp_path}/none\n"
+
+
+async def test_exports_wait_for_each_other_where_there_are_many(trivet: Trivet) -> None:
+    """Their readers may be slow, and others need connections to the database, too."""
+    await trivet.add("own", [MemoryInput(id="a", text="x")])
+    under_way = [trivet.lifecycle.export("own") for _ in range(MOST_EXPORTS)]
+    for each in under_way:
+        assert await anext(each)
+    async with aclosing(trivet.lifecycle.export("own")) as another:
+        first = asyncio.create_task(anext(another))
+        await trivet.lifecycle.history("own", "a")
+        assert not first.done()
+        await under_way.pop().aclose()
+        assert (await first).startswith(MARK)
+    for each in under_way:
+        await each.aclose()
 
 
 async def test_over_http_it_is_the_same(client: httpx.AsyncClient) -> None:
