@@ -161,15 +161,21 @@ def _tune_interpreter() -> None:
 async def _repeat(
     work: Callable[[], Awaitable[object]], interval_s: float, name: str, secrets: tuple[str, ...]
 ) -> None:
-    """Do some work again and again; a failed pass is logged and the next one tries anew."""
+    """Do some work again and again; a failure is logged unless the pass before had the same one."""
+    failed = None
     while True:
         await asyncio.sleep(interval_s)
-        await _logged(work, name, secrets)
+        failed = await _logged(work, name, secrets, known=failed)
 
 
-async def _logged(work: Callable[[], Awaitable[object]], name: str, secrets: tuple[str, ...]) -> None:
-    """Do some work; a failure is logged."""
+async def _logged(
+    work: Callable[[], Awaitable[object]], name: str, secrets: tuple[str, ...], *, known: str | None = None
+) -> str | None:
+    """Do some work; a failure is logged unless it is the `known` one, and returned."""
     try:
         await work()
     except Exception as exc:
-        log_failure(exc, name, secrets)
+        if (failure := repr(exc)) != known:
+            log_failure(exc, name, secrets)
+        return failure
+    return None

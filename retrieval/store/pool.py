@@ -166,8 +166,12 @@ class Pool(AsyncConnectionPool[Connection]):
                 await self.putconn(conn)
 
 
-_COLLISIONS = ("23505", "40")
-"""SQLSTATEs, or their classes, caused by another writer: unique violation, deadlock, serialisation failure."""
+_COLLISIONS = ("23505", "40P01")
+"""SQLSTATEs caused by another writer: unique violation, deadlock.
+
+At READ COMMITTED there are no serialisation failures. What reads at another level may have one on a standby, which ends
+it for what its primary has removed meanwhile.
+"""
 
 _REFUSALS = ("22", "54")
 """Rejected values: data exceptions, and limits such as the longest index key or the deepest nesting."""

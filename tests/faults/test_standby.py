@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
+from retrieval.api import app
 from retrieval.engine import Trivet
 from retrieval.errors import StoreUnavailable
 from retrieval.index import small_namespaces
-from retrieval.index.namespace_index import NamespaceIndex
+from retrieval.index.namespace_index import NamespaceIndex, one_snapshot
 from retrieval.ingest import transaction
 from retrieval.store.locking import by_id
 from retrieval.store.pool import open_pool
 from retrieval.types.search import SearchRequest
 from tests.faults.servers import Server, Servers
 from tests.integration.index.test_registry import Process, assert_right, memory
-from tests.serving import settings_for
+from tests.serving import client_of, settings_for
 
 
 @pytest.fixture
@@ -109,11 +111,39 @@ async def test_searches_go_on_while_a_standby_takes_over(servers: Servers, prima
         assert await found(trivet) == {"b"}
 
 
-async def test_a_server_starts_on_a_standby_that_is_up_to_date(primary: Server, standby: Server) -> None:
+async def test_a_server_starts_on_a_standby_that_is_up_to_date(
+    primary: Server, standby: Server, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     async with Trivet.open(settings_for(primary.url)):
         pass  # writes the profiles
     await standby.has_replayed(primary)
-    async with Trivet.open(settings_for(standby.url)) as trivet:
+    monkeypatch.setattr(app, "TRIM_INTERVAL_S", 0.01)
+    settings = settings_for(standby.url)
+    async with Trivet.open(settings) as trivet, client_of(app.create_app(settings, trivet)):
         assert await found(trivet) == {"a"}, "the others say the same"
         with pytest.raises(StoreUnavailable, match="read-only transaction"):
             await trivet.delete("n", "a")
+        await asyncio.sleep(0.5)
+    assert caplog.text.count("request trimming failed") == 1, "each pass does, and one says so"
+
+
+async def test_a_read_that_a_standby_ends_is_no_conflict_of_the_caller(
+    primary: Server, standby: Server, writer: Process, reader: Process
+) -> None:
+    """The rows that its snapshot sees are removed on the primary. Whoever reads is to try again."""
+    async with reader.pool.connection() as conn:
+        await conn.execute("alter system set max_standby_streaming_delay = 0")
+        await conn.execute("select pg_reload_conf()")
+
+    async def read() -> None:
+        async with reader.pool.connection() as conn, one_snapshot(conn):
+            await conn.execute("select count(*) from memory")
+            await writer.ingest.delete("n", "a")
+            async with writer.pool.connection() as other:
+                await other.execute("vacuum memory")
+            await writer.ingest.add("n", [memory("e")])  # the log of a vacuum alone is not flushed
+            await standby.has_replayed(primary)
+            await conn.execute("select count(*) from memory")
+
+    with pytest.raises(StoreUnavailable, match="conflict with recovery"):
+        await read()
