@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -28,16 +29,19 @@ class Draft:
     fingerprint: bytes
 
     def as_stored(self, version: MemoryVersion | None) -> Draft:
-        """With the fingerprint of what is stored, if the two differ at most in whether `id` and `created_at` were said.
+        """With the fingerprint of what is stored, if they differ at most in whether id, time and place were said.
 
-        A memory that was sent without them has them since, and an export says them.
+        A memory that was sent without `id`, `created_at` or `position` has them since, and an export says them.
         """
         if version is None or version.fingerprint == self.fingerprint:
             return self
         if self.input.created_at not in (times := (version.created_at, None)):
             return self
+        position = self.input.position
+        positions = places if position in (places := (version.place, None)) else (position,)
         same = (
-            msgspec.structs.replace(self.input, id=id_, created_at=time) for id_ in (self.id, None) for time in times
+            msgspec.structs.replace(self.input, id=id_, created_at=time, position=place)
+            for id_, time, place in product((self.id, None), times, positions)
         )
         return replace(self, fingerprint=version.fingerprint) if version.fingerprint in map(fingerprint, same) else self
 

@@ -166,22 +166,26 @@ async def test_an_export_is_of_one_moment(trivet: Trivet) -> None:
 
 
 async def test_what_was_sent_without_a_time_is_unchanged_in_a_copy_too(trivet: Trivet) -> None:
-    """An export says the time and the id that it got, which makes it no other one; nor does a patch. Documents too."""
+    """An export says the time, the id and the place that it got, which makes it no other one; nor does a patch.
+
+    Documents too.
+    """
     document = DocumentInput(id="d", text="Bees dance.")
     tea, timed = MemoryInput(id="a", text="tea"), MemoryInput(id="b", text="coffee", created_at=DAY)
-    await trivet.add("own", [tea, timed, MemoryInput(text="milk")])
+    turns = [MemoryInput(id=id_, text=id_, session_id="s", created_at=DAY) for id_ in ("t0", "t1", "t2")]
+    await trivet.add("own", [tea, timed, MemoryInput(text="milk"), *turns])
     await trivet.documents.put("own", document)
     _, *lines = (await _export(trivet, "own")).splitlines()
     exported = [msgspec.json.decode(line, type=MemoryInput) for line in lines]
     await trivet.add("copy", exported)
     untimed, moved = replace(timed, created_at=None), replace(timed, created_at=DAY + timedelta(hours=1))
     for name in ("own", "copy"):
-        for memories in ([tea, timed], [tea, untimed], exported):
+        for memories in ([tea, timed, *turns], [tea, untimed], exported):
             assert {result.status for result in await trivet.add(name, memories)} == {"unchanged"}
         assert (await trivet.documents.put(name, document)).status == "unchanged"
         await trivet.patch(name, "a", MemoryPatch(tags=["hot"]))
-        again = await trivet.add(name, [replace(tea, tags=["hot"]), moved])
-        assert [result.status for result in again] == ["unchanged", "updated"]
+        again = await trivet.add(name, [replace(tea, tags=["hot"]), moved, replace(turns[0], position=7)])
+        assert [result.status for result in again] == ["unchanged", "updated", "updated"]
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
