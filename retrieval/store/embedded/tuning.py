@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
 
@@ -12,6 +13,10 @@ from psycopg import AsyncConnection
 
 _MIB = 1024 * 1024
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
+
+_MEMBERSHIP, _CONTROL_GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
+_LIMIT_FILES = {"": ("", "memory.max"), "memory": ("/memory", "memory.limit_in_bytes")}
+"""Where limits of memory are, by what a line of `_MEMBERSHIP` calls the controllers: of version 2, and of version 1."""
 
 _SETTINGS: LiteralString = """
     select pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_setting('maintenance_work_mem')),
@@ -64,12 +69,21 @@ def _build_workers(build_bytes: int) -> int:
 
 
 def _memory_bytes() -> int:
-    """This machine's memory, or the container's limit."""
-    total: int = psutil.virtual_memory().total
-    for limit_file in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
-        if limit_file.is_file() and (limit := limit_file.read_text().strip()).isdigit():
-            return min(total, int(limit))
-    return total
+    """This machine's memory, or what the container or the service of systemd may have of it."""
+    return min([psutil.virtual_memory().total, *_limits()])
+
+
+def _limits() -> Iterator[int]:
+    """The limits of this process's control group and of all that it is in; a container sees only the mount's root."""
+    membership = Path(_MEMBERSHIP)
+    for line in membership.read_text().splitlines() if membership.is_file() else ():
+        _, controllers, own = line.split(":", 2)
+        if controllers in _LIMIT_FILES:
+            mount, name = _LIMIT_FILES[controllers]
+            path = Path(_CONTROL_GROUPS + mount + own)
+            for file in (folder / name for folder in (path, *path.parents)):
+                if file.is_file() and (limit := file.read_text().strip()).isdigit():
+                    yield int(limit)
 
 
 class ServerSettings(NamedTuple):
