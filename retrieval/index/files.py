@@ -141,8 +141,8 @@ class IndexFiles:
     async def save(self, pool: Pool, index: NamespaceIndex) -> bool | None:
         """Write an index to a file, unless another process has done so since this one, or the one before, was loaded.
 
-        Returns whether there is a newer file now, which there is not if the namespace is gone; None if another process
-        is writing it. Raises OSError if it cannot be written.
+        Returns whether there is a newer file now, which there is not if the namespace is gone, or the database is
+        another one; None if another process is writing it. Raises OSError if it cannot be written.
         """
         with self.lock(index.ns) as is_mine:
             if not is_mine:
@@ -156,6 +156,9 @@ class IndexFiles:
             part = path.with_suffix(".part")
             try:
                 async with pool.connection() as conn, namespace_index.one_snapshot(conn):
+                    # After a restored dump, or VACUUM FULL: the row would be refused once all is written.
+                    if await index_files.origin(conn) != self._origin:
+                        return False
                     packed = await packed_postings.pack(conn, index.ns, index.memories.slots, known, self.folder)
                 arrays = index.arrays() | named(packed._asdict(), "postings")
                 await asyncio.to_thread(array_file.write, part, about, arrays)
