@@ -8,7 +8,7 @@ from math import log
 
 from retrieval.answer.snippet import ELLIPSIS, query_terms, snippet, terms_within
 from retrieval.answer.token_counter import surely_exceeds
-from retrieval.text.analysis import resolve_language
+from retrieval.text.analysis import analyze, resolve_language
 
 _END = re.compile(r"""([.!?…]["'”’)\]]?)\s+|([。！？])|\n+""")
 """The end of a sentence: a stop before a space, a full-width stop, or a line break."""
@@ -19,12 +19,21 @@ _CHARS_PER_TOKEN = 6
 _LEAST_CHARS = 24
 
 
-def excerpt(text: str, query: str, language: str, *, max_tokens: int, count: Callable[[str], int]) -> str | None:
+def excerpt(
+    text: str,
+    query: str,
+    language: str,
+    *,
+    max_tokens: int,
+    count: Callable[[str], int],
+    speaker: str | None = None,
+) -> str | None:
     """The text if it has at most `max_tokens`, else the sentences around its best match, "…" where it is cut.
 
-    A sentence matches by the query's terms in it, those that fewer sentences have counting more. Only a sentence that
-    is too long by itself is cut, between words. None if not even a few words fit. `count` counts the tokens of a text,
-    at least as many as `surely_exceeds` takes for granted. Raises InvalidInput for an unknown language.
+    A sentence matches by the query's terms in it, those that fewer sentences have counting more. The speaker's name
+    does not count: it stands before the first sentence, whatever that says. Only a sentence that is too long by itself
+    is cut, between words. None if not even a few words fit. `count` counts the tokens of a text, at least as many as
+    `surely_exceeds` takes for granted. Raises InvalidInput for an unknown language.
 
     >>> text = "It rained. Ann sold her boat. We ate."
     >>> excerpt(text, "boat", "en", max_tokens=6, count=lambda text: len(text.split()))
@@ -34,7 +43,7 @@ def excerpt(text: str, query: str, language: str, *, max_tokens: int, count: Cal
         return text
     name = resolve_language(language)
     sentences = _sentences(text)
-    terms = query_terms(query, name)
+    terms = query_terms(query, name).difference(analyze(speaker or "", name))
     scores = _scores([terms_within(text[start:end], terms, name) for start, end in sentences])
     best = max(range(len(sentences)), key=lambda position: (scores[position], -position))
     sentence = text[slice(*sentences[best])]

@@ -43,7 +43,7 @@ MOST_RELATED = 6
 SAME_SUBJECT = 0.5
 """Share of the content words of the shorter of two facts that the other has too, if both are about the same."""
 
-Shorten = Callable[[str, int], str | None]
+Shorten = Callable[[PackCandidate, int], str | None]
 """An excerpt of a text with at most so many tokens; the text itself if it is short enough, None if nothing fits."""
 
 
@@ -69,7 +69,7 @@ def pack(
     format: PackFormat,
     order: PackOrder,
     count: Callable[[str], int],
-    shorten: Shorten = lambda text, _: text,
+    shorten: Shorten = lambda memory, _: memory.text,
     source_cap: int | None = None,
     holds: Callable[[str], bool] = lambda _: False,
 ) -> Packed:
@@ -204,7 +204,7 @@ class _Chosen:
         beside = self._separator + self._sized(replace(candidate, text=ELLIPSIS)).tokens + self._heading(candidate)
         if (longest := min(self._longest, self._left - beside)) < LEAST_EXCERPT:
             return None
-        text = self._shorten(candidate.text, longest)
+        text = self._shorten(candidate, longest)
         if text is None:
             return None
         return self._sized(candidate if text == candidate.text else replace(candidate, text=text, excerpt=True))

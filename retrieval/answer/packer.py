@@ -61,7 +61,9 @@ async def pack_answer(pool: Pool, answer: Answer, search: SearchRequest, request
             format=request.format,
             order=request.order,
             count=count_tokens,
-            shorten=lambda text, most: excerpt(text, search.query, language, max_tokens=most, count=count_tokens),
+            shorten=lambda memory, most: excerpt(
+                memory.text, search.query, language, max_tokens=most, count=count_tokens, speaker=memory.speaker
+            ),
             source_cap=cap,
             holds=answer.conversation.holds,
         )

@@ -42,7 +42,7 @@ _BOUNDS = {
     "maximum": "at most {}",
     "minLength": "at least {} characters",
     "maxLength": "at most {} characters",
-    "minItems": "at least {} entries",
+    "minItems": "at least {}",
     "maxItems": "at most {} entries",
 }
 

@@ -159,6 +159,15 @@ async def test_a_long_memory_is_an_excerpt_around_the_answer(trivet: Trivet) -> 
     assert item.tokens <= 64 + 12  # with its citation and date
 
 
+async def test_an_excerpt_of_a_turn_is_not_its_greeting_because_the_question_names_the_speaker(trivet: Trivet) -> None:
+    filler = "We talked about the weather and about nothing else. " * 150
+    text = f"Duarte: Good evening! {filler}I am in charge of the harbour. {filler}"
+    await trivet.add(NS, [turn("long", "Duarte", text)])
+    pack = await context(trivet, "Is Duarte at the harbour?", max_tokens=300)
+    assert "I am in charge of the harbour." in pack.context
+    assert "Good evening" not in pack.context
+
+
 async def test_superseded_facts_are_left_out_or_marked(trivet: Trivet) -> None:
     new = MemoryInput(id="new", text="Ann is no longer afraid of open water.", supersedes="fact", created_at=DAY)
     await trivet.add(NS, [new])

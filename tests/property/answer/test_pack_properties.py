@@ -46,8 +46,8 @@ FORMATS = st.sampled_from(cast("tuple[PackFormat, ...]", get_args(PackFormat)))
 ORDERS = st.sampled_from(cast("tuple[PackOrder, ...]", get_args(PackOrder)))
 
 
-def shortened(text: str, max_tokens: int) -> str | None:
-    return excerpt(text, "flour", "en", max_tokens=max_tokens, count=count_tokens)
+def shortened(memory: PackCandidate, max_tokens: int) -> str | None:
+    return excerpt(memory.text, "flour", "en", max_tokens=max_tokens, count=count_tokens)
 
 
 @given(CANDIDATES, st.integers(0, 400), FORMATS, ORDERS, st.none() | st.integers(1, 3))

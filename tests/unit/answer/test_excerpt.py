@@ -14,8 +14,8 @@ def words(text: str) -> int:
     return len(text.split())
 
 
-def of(text: str, query: str, max_tokens: int) -> str | None:
-    return excerpt(text, query, "en", max_tokens=max_tokens, count=words)
+def of(text: str, query: str, max_tokens: int, speaker: str | None = None) -> str | None:
+    return excerpt(text, query, "en", max_tokens=max_tokens, count=words, speaker=speaker)
 
 
 def test_a_text_that_fits_is_whole() -> None:
@@ -48,6 +48,12 @@ def test_an_ellipsis_stands_where_it_is_cut(query: str, shown: str) -> None:
 def test_rare_words_count_more_than_common_ones() -> None:
     text = "The boat left. The boat came. The boat sank. The boat of Ines left today. " + FILLER * 3
     assert of(text, "the boat of Ines", 8) == "… The boat of Ines left today. …"
+
+
+def test_the_name_of_the_speaker_matches_no_sentence() -> None:
+    """It stands before the first, often a greeting, which would be the best match of every question that names it."""
+    text = "Jonas: Good morning! " + FILLER * 3 + "I had the grinder repaired. " + FILLER * 3
+    assert of(text, "When did Jonas repair it?", 7, "Jonas") == "… I had the grinder repaired. …"
 
 
 def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:

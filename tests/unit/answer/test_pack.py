@@ -193,7 +193,7 @@ def test_a_long_memory_has_an_excerpt_in_every_budget(format: PackFormat) -> Non
     for max_tokens in range(72, 200):
         shown = pack(
             [long], max_tokens=max_tokens, format=format, order="relevance", count=count_tokens,
-            shorten=lambda text, tokens: excerpt(text, "Porto", "english", max_tokens=tokens, count=count_tokens),
+            shorten=lambda one, tokens: excerpt(one.text, "Porto", "english", max_tokens=tokens, count=count_tokens),
         )  # fmt: skip
         assert (ids(shown), shown.items[0].excerpt) == (["long"], True), max_tokens
 
@@ -216,12 +216,13 @@ def test_code_keeps_its_levels(format: PackFormat) -> None:
 
 def test_a_long_memory_is_shown_as_an_excerpt() -> None:
     """One that fits by itself is not cut, whatever else there is."""
-    shorten = Mock(side_effect=lambda text, tokens: f"{text[:20]} …")
-    result = pack([memory("long", "word " * 500), memory("short", "word " * 50)], max_tokens=300, format="markdown",
+    shorten = Mock(side_effect=lambda one, _: f"{one.text[:20]} …")
+    long = memory("long", "word " * 500)
+    result = pack([long, memory("short", "word " * 50)], max_tokens=300, format="markdown",
                   order="relevance", count=count_tokens, shorten=shorten)  # fmt: skip
     assert "word word word word  …" in result.context
     assert [(item.id, item.excerpt) for item in result.items] == [("long", True), ("short", UNSET)]
-    assert shorten.call_args_list == [call("word " * 500, 64)]
+    assert shorten.call_args_list == [call(long, 64)]
 
 
 def test_an_excerpt_that_the_conversation_has_is_not_shown_again() -> None:
@@ -232,7 +233,7 @@ def test_an_excerpt_that_the_conversation_has_is_not_shown_again() -> None:
         format="markdown",
         order="relevance",
         count=count_tokens,
-        shorten=lambda text, _: text[:20],
+        shorten=lambda one, _: one.text[:20],
         holds=lambda _: True,
     )
     assert (ids(result), reasons(result)) == (["short"], {"long": "in_messages"})
@@ -245,7 +246,7 @@ def test_an_excerpt_that_came_before_does_not_come_along() -> None:
     for first in (turn("answer", "Yes.", needs=asked), asked):
         result = pack(
             [first], max_tokens=300, format="json", order="relevance", count=count_tokens,
-            shorten=lambda text, _: text[: len("Bob: ") + len(held)], holds=lambda text: text == held,
+            shorten=lambda one, _: one.text[: len("Bob: ") + len(held)], holds=lambda text: text == held,
         )  # fmt: skip
         assert "asked" not in ids(result)
 
