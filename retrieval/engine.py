@@ -35,7 +35,7 @@ from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.embedders import Embedders, embedder_fault, multilingual_embedder, remote_embedder
 from retrieval.embedding.onnx import MODEL_FILE, OnnxEmbedder, load_model
 from retrieval.entities.service import EntityService
-from retrieval.errors import InvalidInput, ModelFileError, NotFound, StoreUnavailable
+from retrieval.errors import InvalidInput, ModelFileError, NamespaceNotFound, NotFound, StoreUnavailable
 from retrieval.index.files import IndexFiles
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry
@@ -241,7 +241,7 @@ class Trivet:
         async with self._pool.connection() as conn:
             described = await namespaces.describe(conn, [name])
         if not described:
-            raise NotFound(f"there is no namespace {name!r}")
+            raise NamespaceNotFound(name)
         return described[0]
 
     async def delete_namespace(self, name: str) -> NamespaceReceipt:

@@ -58,6 +58,13 @@ class NotFound(TrivetError):
     """There is no such thing."""
 
 
+class NamespaceNotFound(NotFound):
+    """There is no such namespace."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no namespace {name!r}")
+
+
 class Conflict(TrivetError):
     """It conflicts with what is stored."""
 

@@ -7,20 +7,30 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from retrieval.engine import Trivet
+from retrieval.errors import NamespaceNotFound, NotFound
 from retrieval.settings import Settings
 
 T = TypeVar("T")
+
+MOST_NAMES = 10
+"""Namespaces that an error names."""
 
 
 def with_engine(settings: Settings, use: Callable[[Trivet], Awaitable[T]]) -> T:
     """Open an engine, use it, close it.
 
     Raises:
-        TrivetError: the engine cannot be opened, or `use` failed.
+        TrivetError: the engine cannot be opened, or `use` failed; one about a namespace that there is not names those
+            that there are.
     """
 
     async def call() -> T:
         async with Trivet.open(settings) as engine:
-            return await use(engine)
+            try:
+                return await use(engine)
+            except NamespaceNotFound as exc:
+                names = [each.name for each in await engine.list_namespaces()]
+                others = ", ".join(names[:MOST_NAMES]) + ", …" * (len(names) > MOST_NAMES)
+                raise NotFound(f"{exc}; " + (f"-n takes one of {others}" if names else "there is none yet")) from exc
 
     return asyncio.run(call())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from postgres.arrays import array_text
 from postgres.prepared import BoundStatement, Parameters, PreparedStatement, fetch_pipelined
-from retrieval.errors import NotFound
+from retrieval.errors import NamespaceNotFound
 from retrieval.index import namespace_index, rows
 from retrieval.index.namespace_index import NamespaceIndex, metadata_key
 from retrieval.index.rows import MemoryRows
@@ -94,7 +94,7 @@ class FollowedIndex:
             if later:
                 (standby,), *answers = answers
             if not checked:
-                raise NotFound(f"there is no namespace {name!r}")
+                raise NamespaceNotFound(name)
             if not _can_apply(index, checked):
                 return None
             if _changed(checked):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from native.malloc import trim_heap
-from retrieval.errors import NotFound, StoreError, VectorsReplaced
+from retrieval.errors import NamespaceNotFound, NotFound, StoreError, VectorsReplaced
 from retrieval.index import namespace_index, small_namespaces
 from retrieval.index.files import IndexFiles
 from retrieval.index.freshness import FollowedIndex, changed_since
@@ -394,7 +394,7 @@ async def _large(conn: Connection, name: str, files: IndexFiles | None) -> _Load
     if index is None:
         index = await namespace_index.read(conn, namespace.ns)
     if index is None:
-        raise NotFound(f"there is no namespace {name!r}")
+        raise NamespaceNotFound(name)
     return _Loaded(_Entry(FollowedIndex(index, namespace.settings), index.nbytes), None)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from postgres.arrays import array_text
-from retrieval.errors import NotFound
+from retrieval.errors import NamespaceNotFound
 from retrieval.index import columns
 from retrieval.index.columns import Columns, microseconds
 from retrieval.index.namespace_index import NamespaceIndex, one_snapshot, read_slots
@@ -134,7 +134,7 @@ async def _begin(
     asked_at, snapshot = time.monotonic(), await take_snapshot(conn)
     found = await read_slots(conn, namespace.ns)
     if found is None:
-        raise NotFound(f"there is no namespace {namespace.name!r}")
+        raise NamespaceNotFound(namespace.name)
     slots, _, ordinals = found
     known = Columns(slots)
     known.ensure(slots.count)

@@ -12,7 +12,7 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.errors import Collided, Conflict, InvalidInput, NotFound, VectorsReplaced
+from retrieval.errors import Collided, Conflict, InvalidInput, NamespaceNotFound, NotFound, VectorsReplaced
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.namespace import (
     DEFAULT_EMBEDDER,
@@ -139,7 +139,7 @@ async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
     """The namespace with that name; raises NotFound if it does not exist."""
     namespace = await _find(conn, name)
     if namespace is None:
-        raise NotFound(f"there is no namespace {name!r}")
+        raise NamespaceNotFound(name)
     return namespace
 
 
@@ -265,7 +265,7 @@ async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
         await conn.execute(ALLOW_LONG_STATEMENTS)
         row = await (await conn.execute(_LOCK, {"name": name})).fetchone()
         if row is None:
-            raise NotFound(f"there is no namespace {name!r}")
+            raise NamespaceNotFound(name)
         deleted = {}
         for what, statement in _DELETE.items():
             deleted[what] = (await conn.execute(statement, {"ns": row[0]})).rowcount
