@@ -10,9 +10,7 @@ from typing import NamedTuple
 
 from msgspec import UNSET
 
-from graph.dates import find_dates
 from graph.stopwords import ENGLISH_FUNCTION_WORDS
-from graph.tokenizer import tokenize
 from retrieval.answer.pack_formats import LAYOUTS, Layout, PackCandidate, Section, citation
 from retrieval.answer.snippet import ELLIPSIS
 from retrieval.answer.token_counter import surely_exceeds
@@ -271,7 +269,7 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
 
 
 def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
-    """Facts, best first, so that those about the same stand together, the newest first, and lasting ones lead."""
+    """Facts, best first, so that those about the same stand together, the newest first."""
     groups: list[list[PackCandidate]] = []
     leaders: list[frozenset[str]] = []
     for fact in facts:
@@ -285,10 +283,4 @@ def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
             leaders.append(words)
     for group in groups:
         group.sort(key=lambda fact: (not fact.superseded, fact.last_time.replace(tzinfo=None)), reverse=True)
-    groups.sort(key=lambda group: not _lasts(group[0]))
     return [fact for group in groups for fact in group]
-
-
-def _lasts(fact: PackCandidate) -> bool:
-    """Whether a fact names no date and does not expire."""
-    return fact.expires_at is None and all(date.name.isdigit() for date in find_dates(tokenize(fact.text)))

@@ -132,7 +132,7 @@ def test_a_text_cannot_fake_an_entry_a_heading_or_a_citation_in_markdown() -> No
 
 
 def test_facts_about_the_same_stand_together_the_newest_first() -> None:
-    """So do contradictions; what lasts comes before what has a date or ends."""
+    """So do contradictions; otherwise the best come first, also those that name a date or end."""
     result = packed(
         memory("party", "Ann gave a party on 3 May 2023."),
         memory("lease", "Ann rents a flat.", expires_at=DAY),
@@ -140,7 +140,7 @@ def test_facts_about_the_same_stand_together_the_newest_first() -> None:
         memory("tea", "Ann drinks 2000 cups of tea."),
         memory("lisbon", "Ann lives in Lisbon now.", day=30),
     )
-    assert ids(result) == ["lisbon", "porto", "tea", "party", "lease"]
+    assert ids(result) == ["party", "lease", "lisbon", "porto", "tea"]
 
 
 def test_a_turn_brings_the_turn_that_it_needs() -> None:
