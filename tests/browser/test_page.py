@@ -56,6 +56,14 @@ def test_the_api_pages_are_accessible(
     assert console.violations() == []
 
 
+def test_the_api_pages_show_more_than_their_contents_on_a_phone(
+    new_console: Callable[..., Console], server: str
+) -> None:
+    page = new_console(server, viewport={"width": 390, "height": 844}).page
+    page.goto(f"{server}/docs")
+    expect(page.get_by_role("heading", level=1)).to_be_in_viewport()
+
+
 def test_colours_are_switched_and_kept(console: Console) -> None:
     page = console.open()
     switch = page.get_by_role("button", name="Colours")
