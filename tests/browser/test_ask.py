@@ -52,6 +52,7 @@ def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
     first = page.locator(".result").first
     expect(first).to_contain_text(answer["results"][0]["text"])
     expect(first.locator(".evidence")).to_contain_text("cosine")
+    expect(first.locator(".evidence")).to_contain_text("It shares “Biscuit” (in")
     expect(page.get_by_text(f"{answer['tokens_used']:,} of 2,048 tokens")).to_be_visible()
 
 

@@ -14,12 +14,15 @@ export function evidenceSentence(leg: Leg, result: Result, answer: Answer): stri
   return `${place}, score ${found.score.toFixed(1)}. ${termsSentence(result, searched?.terms ?? {})}`.trim();
 }
 
-/** The question's terms that stand in the memory. Terms are stems, so a word counts that begins like one. */
+/** The words of the memory that the question has, too. Terms are stems, so a word counts that begins like one. */
 function termsSentence(result: Result, terms: Record<string, number>): string {
   const plain = (text: string): string => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-  const words = plain(`${result.title ?? ""} ${result.text}`).split(/[^\p{L}\p{N}]+/u);
-  const shared = Object.entries(terms).filter(([term]) => words.some((word) => word.startsWith(plain(term))));
-  if (shared.length === 0) return "";
-  const rarest = shared.sort(([, a], [, b]) => a - b).map(([term, df]) => `“${term}” (in ${counted(df, "memory", "memories")})`);
-  return `It shares ${rarest.join(", ")}.`;
+  const words = [result.speaker, result.title, result.text].join(" ").split(/[^\p{L}\p{M}\p{N}]+/u);
+  const shared = Object.entries(terms)
+    .sort(([, a], [, b]) => a - b)
+    .flatMap(([term, df]) => {
+      const word = words.find((each) => plain(each).startsWith(plain(term)));
+      return word ? [`“${word}” (in ${counted(df, "memory", "memories")})`] : [];
+    });
+  return shared.length ? `It shares ${shared.join(", ")}.` : "";
 }
