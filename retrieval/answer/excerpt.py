@@ -31,9 +31,10 @@ def excerpt(
     """The text if it has at most `max_tokens`, else the sentences around its best match, "…" where it is cut.
 
     A sentence matches by the query's terms in it, those that fewer sentences have counting more. The speaker's name
-    does not count: it stands before the first sentence, whatever that says. Only a sentence that is too long by itself
-    is cut, between words. None if not even a few words fit. `count` counts the tokens of a text, at least as many as
-    `surely_exceeds` takes for granted. Raises InvalidInput for an unknown language.
+    does not count: it stands before the first sentence, whatever that says. A sentence is cut, between words, only if
+    it is too long by itself, or if those before it would leave more than half of the room empty. None if not even a
+    few words fit. `count` counts the tokens of a text, at least as many as `surely_exceeds` takes for granted. Raises
+    InvalidInput for an unknown language.
 
     >>> text = "It rained. Ann sold her boat. We ate."
     >>> excerpt(text, "boat", "en", max_tokens=6, count=lambda text: len(text.split()))
@@ -62,7 +63,14 @@ def excerpt(
         if left >= 0:
             first, last = (first, last + 1) if after >= before else (first - 1, last)
     shown = _marked(text, sentences, first, last)
-    if count(shown) <= max_tokens:
+    used = count(shown)
+    if 2 * used < max_tokens and last < len(sentences):  # a greeting, say, before a long sentence
+        cut = f"{ELLIPSIS} " * (first > 0)
+        part = text[sentences[first][0] : sentences[last][1]]
+        beginning = _within_sentence(part, "", language, max_tokens=max_tokens - count(cut), count=count) or ""
+        if used < count(cut + beginning) <= max_tokens:
+            return cut + beginning
+    if used <= max_tokens:
         return shown
     return _within_sentence(sentence, query, language, max_tokens=max_tokens, count=count)
 

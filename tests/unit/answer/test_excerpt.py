@@ -56,6 +56,15 @@ def test_the_name_of_the_speaker_matches_no_sentence() -> None:
     assert of(text, "When did Jonas repair it?", 7, "Jonas") == "… I had the grinder repaired. …"
 
 
+@pytest.mark.parametrize("before", ["", "It rained. "])
+def test_a_long_sentence_fills_the_room_that_a_short_one_leaves(before: str) -> None:
+    shown = of(f"{before}Good boat! I sold it to {'a very ' * 30}good friend.", "boat", 20)
+    assert shown is not None
+    assert shown.startswith(f"{'… ' if before else ''}Good boat! I sold it to a very")
+    assert shown.endswith("…")
+    assert 10 <= words(shown) <= 20
+
+
 def test_a_sentence_that_is_too_long_is_cut_between_words() -> None:
     shown = of("word " * 300 + "needle " + "word " * 300, "needle", 20)
     assert shown is not None
