@@ -14,6 +14,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option, with_folder
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
+from retrieval.reporting.table import counted
 from retrieval.settings import Settings
 from retrieval.types.journal import LoggedQuery, asked_at
 
@@ -115,7 +116,7 @@ def _print(entries: Sequence[LoggedQuery], *, as_json: bool) -> None:
     to = console()
     for entry in entries:
         say(to, printable(entry.query if entry.query is not None else f"({entry.query_chars} characters withheld)"))
-        found = "" if entry.results is None else f"  {len(entry.results)} results"
+        found = "" if entry.results is None else f"  {counted(len(entry.results), 'result', 'results')}"
         about = f"{entry.at:%Y-%m-%d %H:%M:%S}  {entry.id}  {entry.mode}  {entry.profile}{found}"
         say(to, f"   {about}  {entry.total_ms:.1f} ms", "dim")
     if not entries:

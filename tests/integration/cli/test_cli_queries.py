@@ -69,6 +69,7 @@ def test_it_lists_what_was_asked(queries: Cli) -> None:
     shown = queries("-n", "n").output
     assert "Where was \ufffd[31mCaroline?" in shown
     assert shown.index("s1") < shown.index("s2")
+    assert shown.count("  1 result  ") == 2
     found: list[dict[str, Any]] = json.loads(queries("-n", "n", "--json").output)["queries"]
     assert [(entry["id"], entry["query"], entry["intent"]) for entry in found] == [
         (search_id, *asked) for search_id, asked in ASKED.items()
