@@ -1,7 +1,7 @@
 """Reading what one query needs of a namespace that is still being loaded.
 
-Keyword results are exact: postings are fetched by term, and lengths for the memories that may be among the best. The
-vector leg uses the database's HNSW index. The graph leg is unavailable.
+Keyword results are exact: the database tells of all memories how long they are and which of them the query may see, and
+postings are fetched by term. The vector leg uses the database's HNSW index. The graph leg is unavailable.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import LiteralString, NamedTuple
 
 import numpy as np
@@ -21,36 +20,51 @@ from postgres.arrays import array_text
 from retrieval.errors import NamespaceNotFound
 from retrieval.index import columns
 from retrieval.index.columns import Columns, microseconds
-from retrieval.index.namespace_index import NamespaceIndex, one_snapshot, read_slots
-from retrieval.index.slots import NO_SLOT
+from retrieval.index.namespace_index import NamespaceIndex, one_snapshot
+from retrieval.index.slots import Slots
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
-from retrieval.index.terms import NO_DOCS, Postings, TermPostings
+from retrieval.index.terms import Postings, TermPostings
 from retrieval.legs import bm25_scoring
-from retrieval.legs.base import SearchView, within_deadline
+from retrieval.legs.base import within_deadline
 from retrieval.legs.bm25 import BESIDE
 from retrieval.legs.query_terms import QueryTerms, in_periods
 from retrieval.profiles.profile import Profile
-from retrieval.store import memories, vectors
+from retrieval.store import vectors
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import take_snapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
-from retrieval.store.visibility import eligibility
-from retrieval.types.search import Degradation, Leg, SearchRequest
-
-CANDIDATES = 2_000
-"""Memories whose columns are read first: those with the highest BM25 bounds, whatever their lengths."""
+from retrieval.store.visibility import eligibility, eligible_by
+from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 
 _STEPS = 2 * (BESIDE + len(bm25_scoring.BEFORE_SHARES))
 """How many turns to read on each side of the best: their context, and as many again that the query may not see."""
 
-_CREATED: LiteralString = """
-    select string_agg(int4send(doc), ''), string_agg(timestamptz_send(created_at), '')
-    from (select doc, created_at from memory where ns = %(ns)s order by doc) as m
-"""
+_MEMORIES: tuple[LiteralString, LiteralString, LiteralString] = (
+    """
+    select next_doc, clock_timestamp(), memories.* from namespace n cross join lateral (
+        select string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
+            string_agg(timestamptz_send(created_at), ''), string_agg(boolsend(visible), ''),
+            string_agg(boolsend(eligible), '')
+        from (select doc, length, created_at, (""",
+    ") is true as visible, (",
+    ") is true as eligible from memory m where m.ns = n.ns order by doc) as m) as memories where n.ns = %(ns)s",
+)
 
-_TOTALS: LiteralString = "select clock_timestamp(), coalesce(sum(length), 0)::bigint from memory where ns = %(ns)s"
+
+class _Begun(NamedTuple):
+    """A namespace of whose memories only length and time are known, and which of them a query may see.
+
+    Attributes:
+        docs: slots of all memories, ascending.
+        visible, eligible: masks as in `SearchView`.
+    """
+
+    snapshot: NamespaceSnapshot
+    docs: NDArray[np.int64]
+    visible: NDArray[np.bool_]
+    eligible: NDArray[np.bool_]
 
 
 class PartialReader:
@@ -82,9 +96,11 @@ class PartialReader:
         try:
             async with self._pool.connection() as conn, one_snapshot(conn):
                 async with asyncio.timeout(deadline_s):
-                    snapshot, ordinals = await _begin(conn, namespace, request)
-                finding = _Finding(conn, snapshot, ordinals, request, query_terms, profile, fan_out)
-                finding_words = finding.postings() if Leg.BM25 in legs else _nothing()
+                    begun = await _begin(conn, namespace, request)
+                snapshot = begun.snapshot
+                finding_words = (
+                    _postings(conn, begun, query_terms, profile, fan_out) if Leg.BM25 in legs else _nothing()
+                )
                 finding_near = (
                     self._nearest(namespace, request, embedding, fan_out) if Leg.VECTOR in legs else _nothing()
                 )
@@ -99,7 +115,8 @@ class PartialReader:
                 snapshot = replace(snapshot, postings=found)
             if isinstance(docs, np.ndarray):  # of a later snapshot: leave out memories added since
                 async with self._pool.connection() as conn:
-                    await _read(conn, snapshot, snapshot.index.memories.slots.of(docs[np.isin(docs, ordinals)]))
+                    near = snapshot.index.memories.slots.of(docs)
+                    await _read(conn, snapshot, near[np.isin(near, begun.docs)])
             return snapshot, degraded
         finally:
             self._turn.release()
@@ -127,26 +144,60 @@ async def _nothing() -> None:
     """Stands in for a leg that is not run."""
 
 
-async def _begin(
-    conn: Connection, namespace: Namespace, request: SearchRequest
-) -> tuple[NamespaceSnapshot, NDArray[np.int64]]:
-    """A namespace of which only the ordinals are known, and these ordinals."""
+async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest) -> _Begun:
     asked_at, snapshot = time.monotonic(), await take_snapshot(conn)
-    found = await read_slots(conn, namespace.ns)
+    options = eligibility(request) | {"not_id": None}  # excluded ids are left out where texts are read
+    visible_by = eligible_by(
+        eligibility(SearchOptions(as_of=request.as_of, include_superseded=request.include_superseded))
+    )
+    statement = _MEMORIES[0] + visible_by + _MEMORIES[1] + eligible_by(options) + _MEMORIES[2]
+    found = await (await conn.execute(statement, {**options, "ns": namespace.ns}, binary=True)).fetchone()
     if found is None:
         raise NamespaceNotFound(namespace.name)
-    slots, _, ordinals = found
-    known = Columns(slots)
+    next_doc, now, *sent = found
+    ordinals, *of_memories = map(np.frombuffer, [part or b"" for part in sent], (">i4", ">i4", ">i8", "?", "?"))
+    slots = Slots(ordinals.astype(np.int64), given_out=next_doc)
+    docs, known = slots.of(ordinals.astype(np.int64)), Columns(slots)
     known.ensure(slots.count)
+    visible, eligible = np.zeros((2, len(known.alive.values)), np.bool_)
+    for column, values in zip((known.length.values, known.created.values, visible, eligible), of_memories, strict=True):
+        column[docs] = values
     index = NamespaceIndex(namespace.ns, snapshot, namespace.generation, known)
-    with_metadata = None
-    if request.filters.metadata:
-        statement, parameters = memories.asking_metadata(namespace.ns, request.filters.metadata)
-        with_metadata = slots.of(np.array([doc for (doc,) in await statement.rows(conn, parameters)], np.int64))
-        with_metadata = with_metadata[with_metadata != NO_SLOT]
-    [(now, length)] = await (await conn.execute(_TOTALS, {"ns": namespace.ns})).fetchall()
-    totals = Postings({}, ordinals.size, length)
-    return NamespaceSnapshot(namespace, index, microseconds(now), asked_at, totals, with_metadata), ordinals
+    with_metadata = np.flatnonzero(eligible) if request.filters.metadata else None
+    totals = Postings({}, docs.size, int(known.length.values.sum()))
+    checked = NamespaceSnapshot(namespace, index, microseconds(now), asked_at, totals, with_metadata)
+    return _Begun(checked, docs, visible, eligible)
+
+
+async def _postings(
+    conn: Connection, begun: _Begun, query_terms: QueryTerms, profile: Profile, fan_out: int
+) -> Postings:
+    """Postings of the query's terms; reads the columns of the best memories and of the turns around them."""
+    known, terms = begun.snapshot.index.memories, [*query_terms.terms]
+    scope = {"ns": begun.snapshot.index.ns, "terms": array_text(terms)}
+    rows = await (await conn.execute(postings.FETCH_TERMS, scope, binary=True)).fetchall()
+    found = {}
+    for term, (ordinals, tfs) in postings.decode_terms(rows, terms).items():
+        docs = known.slots.of(ordinals)
+        if (is_listed := np.isin(docs, begun.docs)).any():
+            docs = docs[is_listed]
+            found[term] = TermPostings(docs, tfs[is_listed], known.length.values[docs])
+    in_period = begun.docs[in_periods(known.created.values[begun.docs], query_terms.periods)]
+    wanted = replace(begun.snapshot.postings, terms=found, period_docs=in_period.astype(np.int32))
+    query = bm25_scoring.weigh(wanted, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight)
+    best = [bm25_scoring.ranked(query, known, mask, mask, count=fan_out)[0] for mask in begun[2:]]
+    await _read_around(conn, begun.snapshot, np.unique(np.concatenate(best)))
+    return wanted
+
+
+async def _read_around(conn: Connection, snapshot: NamespaceSnapshot, turns: NDArray[np.int64]) -> None:
+    """Read some turns, and those before and after them."""
+    known, seen = snapshot.index.memories, turns
+    for _ in range(1 + _STEPS):
+        await _read(conn, snapshot, turns)
+        links = np.unique(np.concatenate([known.previous.values[turns], known.next.values[turns]]))
+        turns = np.setdiff1d(links[links != NONE], seen)
+        seen = np.union1d(seen, turns)
 
 
 async def _read(conn: Connection, snapshot: NamespaceSnapshot, slots: NDArray[np.int64]) -> None:
@@ -154,85 +205,3 @@ async def _read(conn: Connection, snapshot: NamespaceSnapshot, slots: NDArray[np
     known = snapshot.index.memories
     if (unread := slots[~known.alive.values[slots]]).size:
         await columns.read(conn, snapshot.index.ns, known, known.slots.ordinals(unread).tolist())
-
-
-class _Finding(NamedTuple):
-    """A search for the memories with the highest BM25 scores, and its inputs."""
-
-    conn: Connection
-    snapshot: NamespaceSnapshot
-    ordinals: NDArray[np.int64]
-    request: SearchRequest
-    query_terms: QueryTerms
-    profile: Profile
-    fan_out: int
-
-    async def postings(self) -> Postings:
-        """Postings of the query's terms; reads the columns of the best memories and of the turns around them."""
-        slots, terms = self.snapshot.index.memories.slots, [*self.query_terms.terms]
-        scope = {"ns": self.snapshot.index.ns, "terms": array_text(terms)}
-        rows = await (await self.conn.execute(postings.FETCH_TERMS, scope, binary=True)).fetchall()
-        found = {}
-        for term, (docs, tfs) in postings.decode_terms(rows, terms).items():
-            is_listed = np.isin(docs, self.ordinals)
-            if is_listed.any():
-                found[term] = TermPostings(slots.of(docs[is_listed]), tfs[is_listed], np.zeros(0, np.int32))
-        totals = replace(self.snapshot.postings, terms=found, period_docs=await self._period_docs())
-        await self._read_around(await self._best(totals))
-        return self._counted(totals)
-
-    async def _period_docs(self) -> NDArray[np.int32]:
-        """The memories of the query's periods."""
-        if not self.query_terms.periods:
-            return NO_DOCS
-        ns, slots = self.snapshot.index.ns, self.snapshot.index.memories.slots
-        [(docs, times)] = await (await self.conn.execute(_CREATED, {"ns": ns}, binary=True)).fetchall()
-        created = np.frombuffer(times or b"", ">i8").astype(np.int64)
-        found = np.frombuffer(docs or b"", ">i4")[in_periods(created, self.query_terms.periods)]
-        return slots.of(found).astype(np.int32)
-
-    def _counted(self, found: Postings) -> Postings:
-        """Postings with the lengths known so far; others are 0."""
-        lengths = self.snapshot.index.memories.length.values
-        terms = {term: TermPostings(each.docs, each.tfs, lengths[each.docs]) for term, each in found.terms.items()}
-        return replace(found, terms=terms)
-
-    async def _best(self, found: Postings) -> NDArray[np.int64]:
-        """The best visible and the best eligible memories.
-
-        A shorter memory scores higher, so scores with length 0 are upper bounds: a memory whose bound is below the
-        scores of those read so far is not among the best.
-        """
-        known = self.snapshot.index.memories
-        weigh = partial(
-            bm25_scoring.weigh,
-            k1=self.profile.bm25_k1,
-            b=self.profile.bm25_b,
-            period_weight=self.profile.period_weight,
-        )
-        bounding = weigh(self._counted(found))
-        every = np.ones(len(known.alive.values), np.bool_)
-        size = CANDIDATES
-        while True:
-            docs, bounds = bm25_scoring.ranked(bounding, known, every, every, count=size)
-            await _read(self.conn, self.snapshot, docs)
-            exact = weigh(self._counted(found))
-            ranked = [
-                bm25_scoring.ranked(exact, known, mask, mask, count=self.fan_out)
-                for mask in SearchView.from_request(self.snapshot, self.request)[:2]
-            ]
-            least = min(float(scores[self.fan_out - 1]) if scores.size >= self.fan_out else 0.0 for _, scores in ranked)
-            if docs.size < size or least >= bounds[-1]:
-                return np.unique(np.concatenate([best for best, _ in ranked]))
-            size *= 4
-
-    async def _read_around(self, turns: NDArray[np.int64]) -> None:
-        """Read the turns before and after some turns."""
-        known, seen = self.snapshot.index.memories, turns
-        for _ in range(_STEPS):
-            links = np.unique(np.concatenate([known.previous.values[turns], known.next.values[turns]]))
-            turns = np.setdiff1d(links[links != NONE], seen)
-            if not turns.size:
-                return
-            await _read(self.conn, self.snapshot, turns)
-            seen = np.union1d(seen, turns)

@@ -13,12 +13,11 @@ from retrieval.api.app import create_app
 from retrieval.engine import Trivet
 from retrieval.errors import AllLegsFailed
 from retrieval.index import registry, small_namespaces
-from retrieval.legs import partial
 from retrieval.profiles.schema import ProfileInput
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
-from retrieval.types.search import Filters, Leg, Mode, SearchRequest, SearchResponse
+from retrieval.types.search import Exclude, Filters, Leg, Mode, SearchRequest, SearchResponse
 from tests.conftest import PostgresServer
 from tests.serving import client_of, settings_for
 
@@ -30,6 +29,7 @@ REQUESTS = {
     "few": SearchRequest(query="gull and anchor", top_k=3),
     "a speaker": SearchRequest(query="What did Bo say of the rope?"),
     "filters": SearchRequest(query=QUERY, filters=Filters(tags_any=["t1"], session_id=["s1", "s2"])),
+    "excluded": SearchRequest(query=QUERY, exclude=Exclude(ids=["m002", "m010", "m018"], session_id=["s3"])),
     "metadata": SearchRequest(query=QUERY, filters=Filters(metadata={"third": True})),
     "as of": SearchRequest(query=QUERY, as_of=DAY + timedelta(days=60)),
     "superseded": SearchRequest(query=QUERY, include_superseded=True),
@@ -88,7 +88,6 @@ def namespace(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", 0)
     monkeypatch.setattr(registry, "LARGE_FROM", 1)
     monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(partial, "CANDIDATES", 8)
     return "n"
 
 
