@@ -43,10 +43,9 @@ _FORGOTTEN = -2
 class EntityNames(Persistent):
     """Names by code, in the order in which they came; none is removed, but one that no memory mentions is not found."""
 
-    PARTS = ("_ids", "_are_names", "_were_names", "_keys", "_names", "_by_id", "_by_word", "_aliases", "_count")
+    PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases", "_count")
     COPIED = (
         "_are_names.values",
-        "_were_names.values",
         "_names._starts.values",
         "_names._sizes.values",
         "_aliases._docs.values",
@@ -58,8 +57,6 @@ class EntityNames(Persistent):
         self._are_names = GrowableArray(np.bool_, False)
         self._keys, self._names = StringColumn(), StringColumn()
         self._by_id, self._by_word = HashIndex(), HashIndex()
-        self._were_names = GrowableArray(np.bool_, False)
-        """Which are there by their words: what is no proper name any more still is."""
         self._aliases = _AliasTable()
         self._count = 0
 
@@ -118,7 +115,7 @@ class EntityNames(Persistent):
         anew._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
         return (
             self._by_id.entries() == anew._by_id.entries()
-            and {entry for entry in self._by_word.entries() if self._are_names[entry[1]]} == anew._by_word.entries()
+            and self._by_word.entries() == anew._by_word.entries()
             and np.array_equal(self._ids[every], anew._ids[every])
             and self._aliases.are_consistent
         )
@@ -185,15 +182,12 @@ class EntityNames(Persistent):
         keys = [key or "" for key in given.keys]  # one that is gone is not new
         self._keys.put_strings(new, [*compress(keys, is_new.tolist())])
         self._put_names(codes, is_new, [name or "" for name in given.names])
-        are_names = np.array(given.are_names, np.bool_)
-        self._are_names.put(codes, are_names)
-        self._were_names.ensure(self._count)
-        new_names = are_names & ~self._were_names[codes]
-        self._were_names.put(codes[new_names], True)
-        words = [name_tokens(key) for key in compress(keys, new_names.tolist())]
+        self._are_names.put(codes, given.are_names)
+        words = [name_tokens(key) for key in compress(keys, is_new.tolist())]
         if words:
-            named = np.repeat(codes[new_names].astype(np.int32), [*map(len, words)])
-            self._by_word.add(hashes_of([*map(fold, chain(*words))]), named)
+            self._by_word.add(
+                hashes_of([*map(fold, chain(*words))]), np.repeat(new.astype(np.int32), [*map(len, words)])
+            )
 
     def _put_names(self, codes: NDArray[np.int64], is_new: NDArray[np.bool_], names: Sequence[str]) -> None:
         """Set the names of some entities; that of one that is here only if it has another, as its text is appended."""
