@@ -61,7 +61,7 @@ docs-check: $(INSTALLED) $(DEVELOPMENT) ## links of the pages resolve, the READM
 	@$(BIN)/python docs/check_links.py
 
 KERNEL_TESTS = tests/unit/native/test_worker_pool.py tests/unit/index/test_quantized_vectors.py \
-	tests/unit/index/test_hash_index.py tests/unit/classifier/test_trees.py tests/unit/classifier/test_traits.py \
+	tests/unit/classifier/test_trees.py tests/unit/classifier/test_traits.py \
 	tests/unit/graph/test_adjacency.py tests/unit/graph/test_pagerank.py tests/unit/legs/test_maxscore.py \
 	tests/unit/ranking/test_fusion.py tests/unit/ranking/test_rescoring_kernels.py \
 	tests/property/legs/test_bm25_context_properties.py tests/property/ranking/test_dedup_properties.py \

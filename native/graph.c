@@ -8,10 +8,11 @@ static int64_t cut(const int32_t *starts, int64_t key, int64_t n_edges, int64_t 
     return first >= 0 && first < *end ? first : (*end = 0);
 }
 
-/* An entity's code, or -1; ids are hashes. */
+TRIVET_DEFINE_FIRST_FROM(first_id_from, int64_t)
+
+/* An entity's code, or -1. */
 int64_t trivet_code_of(const trivet_segment *segment, int64_t entity) {
-    const uint64_t *ids = (const uint64_t *)segment->entities;
-    int64_t place = trivet_lower_bound(ids, segment->n_entities, (uint64_t)entity, UINT64_C(1) << 63);
+    int64_t place = first_id_from(segment->entities, segment->n_entities, entity);
     return place < segment->n_entities && segment->entities[place] == entity ? place : -1;
 }
 

@@ -12,46 +12,20 @@ enum { TRIVET_LANES = 32 };
 
 static inline int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
 
-/* The first place whose hash is not below `asked`; `sign` is the highest bit if they are signed numbers, else 0. Hashes
-   are evenly spread, so a search by doubling steps from where it should be touches a few cache lines, where a binary one
-   touches a line for each halving. */
-static inline int64_t trivet_lower_bound(const uint64_t *hashes, int64_t count, uint64_t asked, uint64_t sign) {
-    if (!count) return 0;
-    asked ^= sign;
-    int64_t low = 0, high = count, guess = lesser((int64_t)((double)asked * 0x1p-64 * (double)count), count - 1);
-    if ((hashes[guess] ^ sign) < asked) {
-        for (int64_t step = 8; low = guess + 1, guess + step < high; guess += step, step *= 2)
-            if ((hashes[guess + step] ^ sign) >= asked) {
-                high = guess + step;
-                break;
-            }
-    } else {
-        for (int64_t step = 8; high = guess, guess - step >= 0; guess -= step, step *= 2)
-            if ((hashes[guess - step] ^ sign) < asked) {
-                low = guess - step + 1;
-                break;
-            }
+/* Defines a function for the index of the first of ascending numbers that is not below `least`; without data-dependent
+   branches. */
+#define TRIVET_DEFINE_FIRST_FROM(first_from, type)                                                                     \
+    static inline int64_t first_from(const type *numbers, int64_t count, int64_t least) {                              \
+        const type *first = numbers;                                                                                   \
+        while (count > 1) {                                                                                            \
+            int64_t half = count / 2;                                                                                  \
+            first = first[half - 1] < least ? first + half : first;                                                    \
+            count -= half;                                                                                             \
+        }                                                                                                              \
+        return first - numbers + (count > 0 && *first < least);                                                        \
     }
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        if ((hashes[middle] ^ sign) < asked)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
 
-/* The index of the first of ascending numbers that is not below `least`; without data-dependent branches. */
-static inline int64_t trivet_first_from(const int32_t *numbers, int64_t count, int64_t least) {
-    const int32_t *first = numbers;
-    while (count > 1) {
-        int64_t half = count / 2;
-        first = first[half - 1] < least ? first + half : first;
-        count -= half;
-    }
-    return first - numbers + (count > 0 && *first < least);
-}
+TRIVET_DEFINE_FIRST_FROM(trivet_first_from, int32_t)
 
 /* Defines a function that sorts an array in place, by Shell's method: most arrays here are short, so that calls of a
    comparison function would dominate. */

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from ctypes import c_int64
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import xxhash
 from numpy.typing import NDArray
 
 from graph.persistent import Persistent
-from native import Array, address, function
 
 Numbers = NDArray[np.int32]
 
@@ -19,8 +17,6 @@ Entries = tuple[NDArray[np.uint64], Numbers]
 """Hashes, ascending, and the number of each."""
 
 _NONE: Entries = np.empty(0, np.uint64), np.empty(0, np.int32)
-
-_find = function("trivet_find_hashes", c_int64, Array, c_int64, Array, Array)
 
 MERGED_FROM = 1_024
 """Entries that are added before they are merged into those that were there, or 1/`MERGED_PART` of these if more."""
@@ -84,12 +80,10 @@ class HashIndex(Persistent):
     def _ranges(self, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, Numbers]]:
         """The position of each hash that is here, with numbers of it; twice if some were added lately."""
         for known, numbers in (self._merged, self._added):
-            if len(known):
-                places = np.empty((len(hashes), 2), np.int64)
-                _find(len(hashes), address(hashes), len(known), address(known), address(places))
-                for position, (first, end) in enumerate(places.tolist()):
-                    if first < end:
-                        yield position, numbers[first:end]
+            ends = known.searchsorted(hashes, "right").tolist()
+            for position, first in enumerate(known.searchsorted(hashes).tolist()):
+                if first < ends[position]:
+                    yield position, numbers[first : ends[position]]
 
 
 def _merged(entries: Entries, others: Entries) -> Entries:

@@ -1,4 +1,4 @@
-"""Numbers by hash against a plain dictionary, also where hashes are not spread evenly, as the search expects them."""
+"""Numbers by hash against a plain dictionary, also where several hashes are next to each other."""
 
 from __future__ import annotations
 
