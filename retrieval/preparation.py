@@ -141,36 +141,42 @@ class Preparation:
         """
         embedding = self._embedding(self._embedders.default, request, stopwatch)
         begun = Begun(request, conversation, stopwatch, embedding)
-        with begun.stopwatch.span("namespace"):
+        degraded: Sequence[Degradation] = ()
+        with stopwatch.span("namespace"):
             try:
                 snapshot, query_terms = await self._snapshot(name, request)
             except StillReading as reading:
-                if request.mode is not Mode.GRAPH:
-                    return await self._partially_prepared(reading.namespace, begun)
-                try:
-                    async with asyncio.timeout(self._timeout_s):
-                        snapshot, query_terms = await self._snapshot(name, request, waits=True)
-                except TimeoutError as exc:
-                    raise AllLegsFailed("graph: the namespace is still being read") from exc
+                snapshot, query_terms, degraded = await self._part_of(reading.namespace, begun)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
             profile, models = await self._learned(snapshot.namespace, request)
         embedding = self._embedding_for(snapshot.namespace, begun)
-        return _complete(begun, embedding, snapshot, query_terms, view, profile, models)
+        explicit = explicit_weighting(request.mode, request.weights, profile)
+        memories = snapshot.index.memories
+        time = NamedTime.from_query(request.query, query_terms, memories, view, profile.period_weight)
+        return PreparedQuery(begun, embedding, snapshot, query_terms, view, profile, models, degraded, explicit, time)
 
-    async def _partially_prepared(self, namespace: Namespace, begun: Begun) -> PreparedQuery:
-        """A query whose namespace is still being loaded."""
-        request, embedding = begun.request, self._embedding_for(namespace, begun)
+    async def _part_of(
+        self, namespace: Namespace, begun: Begun
+    ) -> tuple[NamespaceSnapshot, QueryTerms, Sequence[Degradation]]:
+        """What a query needs of a namespace that is still being loaded; all of it if only the graph is asked."""
+        request = begun.request
+        if request.mode is Mode.GRAPH:
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    return *await self._snapshot(namespace.name, request, waits=True), ()
+            except TimeoutError as exc:
+                raise AllLegsFailed("graph: the namespace is still being read") from exc
         query_terms = _query_terms(request, namespace.settings.language)
         query_terms = replace(query_terms, session=None)  # sessions cannot be counted in a part of the memories
-        profile, models = await self._learned(namespace, request)
+        profile, _ = await self._learned(namespace, request)
+        embedding, fan_out = self._embedding_for(namespace, begun), begun.fan_out(profile.fan_out)
         try:
             snapshot, degraded = await self._partial.read(
-                namespace, request, query_terms, profile, embedding, fan_out=begun.fan_out(profile.fan_out)
+                namespace, request, query_terms, profile, embedding, fan_out=fan_out
             )
         except TimeoutError as exc:
             raise AllLegsFailed("the namespace is still being read, and the database does not answer in time") from exc
-        view = SearchView.from_request(snapshot, request)
-        return _complete(begun, embedding, snapshot, query_terms, view, profile, models, degraded)
+        return snapshot, query_terms, degraded
 
     async def _learned(self, namespace: Namespace, request: SearchRequest) -> tuple[Profile, LoadedModels]:
         """The profile of a query, and its models."""
@@ -202,22 +208,6 @@ class Preparation:
         snapshot = await self._indexes.current(name, terms, request.filters.metadata, waits=waits)
         found = query_terms[snapshot.namespace.settings.language]
         return found.with_period_docs(snapshot), found
-
-
-def _complete(
-    begun: Begun,
-    embedding: Embedding,
-    snapshot: NamespaceSnapshot,
-    query_terms: QueryTerms,
-    view: SearchView,
-    profile: Profile,
-    models: LoadedModels,
-    degraded: Sequence[Degradation] = (),
-) -> PreparedQuery:
-    request, memories = begun.request, snapshot.index.memories
-    explicit = explicit_weighting(request.mode, request.weights, profile)
-    time = NamedTime.from_query(request.query, query_terms, memories, view, profile.period_weight)
-    return PreparedQuery(begun, embedding, snapshot, query_terms, view, profile, models, degraded, explicit, time)
 
 
 def _query_terms(request: SearchRequest, language: str) -> QueryTerms:
