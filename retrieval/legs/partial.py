@@ -101,9 +101,7 @@ class PartialReader:
                 finding_words = (
                     _postings(conn, begun, query_terms, profile, fan_out) if Leg.BM25 in legs else _nothing()
                 )
-                finding_near = (
-                    self._nearest(namespace, request, embedding, fan_out) if Leg.VECTOR in legs else _nothing()
-                )
+                finding_near = self._nearest(begun, request, embedding, fan_out) if Leg.VECTOR in legs else _nothing()
                 found, docs = await asyncio.gather(
                     within_deadline(Leg.BM25.value, finding_words, deadline_s),
                     within_deadline(Leg.VECTOR.value, finding_near, deadline_s),
@@ -123,19 +121,19 @@ class PartialReader:
 
     async def _nearest(
         self,
-        namespace: Namespace,
+        begun: _Begun,
         request: SearchRequest,
         embedding: Callable[[], Awaitable[NDArray[np.float32]]],
         count: int,
     ) -> NDArray[np.int64]:
         """Ordinals of the nearest eligible memories, by the HNSW index and, if that finds too few, exactly."""
-        vector = HalfVector(await embedding())
-        eligible = eligibility(request)
+        vector, eligible, namespace = HalfVector(await embedding()), eligibility(request), begun.snapshot.namespace
         breadth = vectors.breadth(request.ef_search, max(namespace.next_doc, 1), 1.0)
         async with self._pool.connection() as conn:
             found = await vectors.by_index(conn, namespace.ns, vector, k=count, eligible=eligible, ef_search=breadth)
             if len(found) < count:
-                found = await vectors.exactly(conn, namespace.ns, vector, k=count, eligible=eligible)
+                docs = begun.snapshot.index.memories.slots.ordinals(np.flatnonzero(begun.eligible)).tolist()
+                found = await vectors.among(conn, namespace.ns, vector, k=count, docs=docs)
             await vectors.check_generation(conn, namespace.ns, namespace.generation)
         return np.array([doc for doc, _ in found], np.int64)
 

@@ -145,18 +145,19 @@ _GO_BY_INDEX: LiteralString = """
            set_config('hnsw.ef_search', %(ef_search)s, true)
 """
 
-_EXACTLY: tuple[LiteralString, LiteralString] = (
-    "select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and ",
-    """ order by similarity desc, m.id collate "C" limit %(k)s""",
+_NEAREST: LiteralString = (
+    "select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and "
 )
 
 # Those that do not stand in the index (store/vector_index.py).
 _UNINDEXED: tuple[LiteralString, LiteralString] = (
-    _EXACTLY[0] + "not m.indexed and ",
+    _NEAREST + "not m.indexed and ",
     " order by similarity desc limit %(k)s",
 )
 
-_AMONG: LiteralString = _EXACTLY[0] + "m.doc = any(%(docs)s::integer[])" + _EXACTLY[1]
+_AMONG: LiteralString = (
+    _NEAREST + """m.doc = any(%(docs)s::integer[]) order by similarity desc, m.id collate "C" limit %(k)s"""
+)
 
 
 def breadth(ef_search: int, memories: int, share: float) -> int:
@@ -189,15 +190,6 @@ async def by_index(
         cursor = await conn.execute(_BY_INDEX[0] + condition + _BY_INDEX[1], parameters, binary=True)
         unindexed = await conn.execute(_UNINDEXED[0] + condition + _UNINDEXED[1], parameters, binary=True)
     return await cursor.fetchall() + await unindexed.fetchall()
-
-
-async def exactly(
-    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, eligible: Mapping[str, Any]
-) -> list[tuple[int, float]]:
-    """Exact nearest neighbours among the eligible memories: like `by_index`, but in order, ties by id."""
-    statement = _EXACTLY[0] + eligible_by(eligible) + _EXACTLY[1]
-    parameters = {**eligible, "ns": ns, "embedding": embedding, "k": k}
-    return await (await conn.execute(statement, parameters, binary=True)).fetchall()
 
 
 async def among(
