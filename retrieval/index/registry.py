@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -96,11 +96,8 @@ class _Entry:
         return self.followed.index
 
 
-class _Loaded(NamedTuple):
-    """A loaded index, and its check if that is as fresh as the load."""
-
-    entry: _Entry
-    checked: Checked | None
+_Loaded = tuple[_Entry, Checked | None]
+"""A loaded index, and its check if that is as fresh as the load."""
 
 
 class StillReading(Exception):
@@ -224,8 +221,8 @@ class IndexRegistry:
                 patience_s = FILE_PATIENCE_S if self._files and self._files.path(namespace.ns) else 0.0
                 if not (await asyncio.wait([task], timeout=patience_s))[0]:
                     raise StillReading(namespace)
-        loaded = await asyncio.shield(task)
-        return loaded if is_new else _Loaded(loaded.entry, None)
+        entry, checked = await asyncio.shield(task)
+        return entry, checked if is_new else None
 
     async def _load(
         self,
@@ -238,16 +235,13 @@ class IndexRegistry:
         """Load a namespace from `files`, or from the tables."""
         async with self._pool.connection() as conn:
             small = await small_namespaces.read(conn, name, terms)
-            if small is not None:
-                followed, checked = small
-                loaded = _Loaded(_Entry(followed, checked.index.nbytes), checked)
-            else:
-                loaded = await _large(conn, name, files)
-            if former is not None and loaded.checked is None and not loaded.entry.index.file:
-                loaded.entry.index.replaces = former.file
-                await _take_over_vectors(conn, name, former, loaded.entry.index)
-        entry = loaded.entry
-        if loaded.checked is None and entry.index.memories.count > FEW_VECTORS:
+            followed, checked = small or (await _large(conn, name, files), None)
+            index = followed.index
+            if former is not None and small is None and not index.file:
+                index.replaces = former.file
+                await _take_over_vectors(conn, name, former, index)
+        entry = _Entry(followed, index.nbytes)
+        if small is None and index.memories.count > FEW_VECTORS:
             await asyncio.to_thread(trim_heap)
         if name in self._entries:
             self._drop(name, self._entries[name])
@@ -256,7 +250,7 @@ class IndexRegistry:
         self._make_room()
         self._start_vector_load(name, entry)
         self._start_saving(name, entry)
-        return loaded
+        return entry, checked
 
     def _start_vector_load(self, name: str, entry: _Entry) -> None:
         """Start reading the vectors in the background if many are missing."""
@@ -387,7 +381,7 @@ class IndexRegistry:
             self._drop(*next(iter(self._entries.items())))
 
 
-async def _large(conn: Connection, name: str, files: IndexFiles | None) -> _Loaded:
+async def _large(conn: Connection, name: str, files: IndexFiles | None) -> FollowedIndex:
     """Load a namespace that is not small; raises NotFound if there is none of that name."""
     namespace = await namespaces.find(conn, name)
     index = await files.load(conn, namespace.ns, namespace.generation) if files else None
@@ -395,7 +389,7 @@ async def _large(conn: Connection, name: str, files: IndexFiles | None) -> _Load
         index = await namespace_index.read(conn, namespace.ns)
     if index is None:
         raise NamespaceNotFound(name)
-    return _Loaded(_Entry(FollowedIndex(index, namespace.settings), index.nbytes), None)
+    return FollowedIndex(index, namespace.settings)
 
 
 async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex, index: NamespaceIndex) -> None:
