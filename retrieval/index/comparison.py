@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -197,18 +198,9 @@ def _vectors(
 
 def _edges(mine: NarrowEdges, others: NarrowEdges) -> set[int]:
     """The memories whose edges differ; weights may be rounded to the nearest level."""
-    former, latter = _by_memory(mine), _by_memory(others)
-    return {
-        doc
-        for doc in former.keys() | latter.keys()
-        if former[doc].keys() != latter[doc].keys()
-        or any(abs(weight - latter[doc][entity]) > 1 / LEVELS for entity, weight in former[doc].items())
-    }
-
-
-def _by_memory(edges: NarrowEdges) -> Mapping[int, Mapping[int, float]]:
-    """The weights of the entities that each memory mentions."""
-    weights: dict[int, dict[int, float]] = defaultdict(dict)
-    for entity, doc, weight in zip(*(column.tolist() for column in edges), strict=True):
-        weights[doc][entity] = weight
-    return weights
+    former, latter = (
+        {(doc, entity): weight for entity, doc, weight in zip(*(column.tolist() for column in edges), strict=True)}
+        for edges in (mine, others)
+    )
+    every = former.keys() | latter.keys()
+    return {edge[0] for edge in every if abs(former.get(edge, inf) - latter.get(edge, inf)) > 1 / LEVELS}
