@@ -241,11 +241,11 @@ int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t o
     return count;
 }
 
-/* For some memories, the share of the query's idf they contain, the share of its terms, and the greatest idf contained
+/* For some memories, the shares of the query's idf they contain, then those of its terms, then the greatest idf contained
    as a share of the query's greatest. `attainable` and `terms` are totals over all terms, including those in no
    memory. */
 void trivet_bm25_coverage(const struct query *query, double attainable, double terms, const int64_t *docs, int64_t count,
-                          float *covered, float *shared, float *rarest) {
+                          float *shares) {
     double greatest = 0;
     for (const struct part *part = query->part; part < query->part + query->parts; part++)
         if (part->tfs && part->weight > greatest)
@@ -259,8 +259,8 @@ void trivet_bm25_coverage(const struct query *query, double attainable, double t
             there += 1;
             most = part->weight > most ? part->weight : most;
         }
-        covered[i] = (float)(sum * (query->k1 + 1) / attainable);
-        shared[i] = (float)(there / terms);
-        rarest[i] = (float)(most / greatest);
+        shares[i] = (float)(sum * (query->k1 + 1) / attainable);
+        shares[count + i] = (float)(there / terms);
+        shares[2 * count + i] = (float)(most / greatest);
     }
 }

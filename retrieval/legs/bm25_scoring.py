@@ -40,7 +40,7 @@ _ranked = function(
     *[Array] * 4, *[_integer] * 5, Array, _number, _integer, Array, _number, _integer, Array,
     result=_integer,
 )  # fmt: skip
-_coverage = function("trivet_bm25_coverage", Array, _number, _number, Array, _integer, *[Array] * 3)
+_coverage = function("trivet_bm25_coverage", Array, _number, _number, Array, _integer, Array)
 
 
 def length_penalty(average: float) -> float:
@@ -98,20 +98,6 @@ class TermQuery:
         object.__setattr__(self, "layout", b"".join(parts))
 
 
-class Coverage(NamedTuple):
-    """How much of a query each memory contains, float32 of shape (n,) in [0, 1].
-
-    Attributes:
-        covered: the share of the query's idf.
-        shared: the share of its terms.
-        rarest: the highest idf of its terms in the memory, as a share of the highest of those that occur.
-    """
-
-    covered: NDArray[np.float32]
-    shared: NDArray[np.float32]
-    rarest: NDArray[np.float32]
-
-
 def weigh(
     found: Postings,
     asked: Collection[int] = (),
@@ -151,15 +137,17 @@ def _idf(memories: int, df: int) -> float:
     return float(np.log1p((memories - df + 0.5) / (df + 0.5)))
 
 
-def coverage(query: TermQuery | None, docs: ArrayLike) -> Coverage:
-    """How much of a query each memory contains, scored without context; 0 if there is no query."""
+def coverage(query: TermQuery | None, docs: ArrayLike) -> NDArray[np.float32]:
+    """How much of a query each memory contains, scored without context; 0 if there is no query.
+
+    Rows of shape (n,) in [0, 1]: the share of the query's idf, the share of its terms, and the highest idf of its terms
+    in the memory as a share of the highest of those that occur.
+    """
     docs = np.ascontiguousarray(docs, np.int64)
     shares = np.zeros((3, docs.size), np.float32)
     if query is not None and query.terms:
-        row, nbytes = address(shares), shares.nbytes // 3
-        rows = (row, row + nbytes, row + 2 * nbytes)
-        _coverage(query.layout, query.score_upper_bound, query.asked, address(docs), docs.size, *rows)
-    return Coverage(*shares)
+        _coverage(query.layout, query.score_upper_bound, query.asked, address(docs), docs.size, address(shares))
+    return shares
 
 
 def ranked(

@@ -66,7 +66,7 @@ def candidate_inputs(
         return None
     speakers = memories.speakers.codes.values[docs]
     titles = memories.titles.codes.values[docs]
-    matched = coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, docs)
+    covered, shared, rarest = coverage(rankings[Leg.BM25].terms if Leg.BM25 in rankings else None, docs)
     text_cosines = context_cosines = np.zeros(docs.size, np.float32)
     if embedding is not None:
         text_cosines, context_cosines = (
@@ -78,9 +78,9 @@ def candidate_inputs(
         own=text_cosines,
         mixed=context_cosines,
         vectors=None if embedding is None else vectors.text_vectors,
-        covered=matched.covered,
-        shared=matched.shared,
-        rarest=matched.rarest,
+        covered=covered,
+        shared=shared,
+        rarest=rarest,
         traits=memories.traits.values[docs],
         assistant=by_string(memories.speakers, speakers, is_assistant, False),
         named=_among(speakers, memories.speakers_named(query)),

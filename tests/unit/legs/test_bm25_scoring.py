@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import structs
+from numpy.typing import NDArray
 
 from retrieval.index.terms import Postings, TermPostings
 from retrieval.legs import bm25_scoring
@@ -276,10 +277,10 @@ def log_idf(memories: int, df: int) -> float:
 
 def test_a_memory_with_all_the_terms_covers_all_and_counts_no_repetition() -> None:
     found = index({1: {7: 1, 8: 5}, 2: {7: 3}, 3: {}})
-    got = coverage(weigh(found, [7, 8]), [2, 1, 3])
-    assert got.covered.tolist() == pytest.approx([IDF_OF_2 / (IDF_OF_2 + IDF_OF_1), 1, 0], rel=1e-6)
-    assert got.shared.tolist() == [0.5, 1, 0]
-    assert got.rarest.tolist() == pytest.approx([IDF_OF_2 / IDF_OF_1, 1, 0], rel=1e-6)
+    covered, shared, rarest = coverage(weigh(found, [7, 8]), [2, 1, 3])
+    assert covered.tolist() == pytest.approx([IDF_OF_2 / (IDF_OF_2 + IDF_OF_1), 1, 0], rel=1e-6)
+    assert shared.tolist() == [0.5, 1, 0]
+    assert rarest.tolist() == pytest.approx([IDF_OF_2 / IDF_OF_1, 1, 0], rel=1e-6)
 
 
 IDF_OF_1, IDF_OF_2 = log_idf(3, 1), log_idf(3, 2)
@@ -288,7 +289,7 @@ IDF_OF_1, IDF_OF_2 = log_idf(3, 1), log_idf(3, 2)
 def test_the_time_that_a_query_speaks_of_covers_nothing() -> None:
     """It is a preference and no term; a query of a time alone covers nothing of any memory."""
     got = coverage(weigh(dated(), [7], period_weight=1.0), [1, 2, 3])
-    assert got.covered.tolist() == got.shared.tolist() == got.rarest.tolist() == [1, 0, 0]
+    assert got.tolist() == [[1, 0, 0]] * 3
     assert_nothing(coverage(weigh(structs.replace(dated(), terms={}), period_weight=1.0), [2, 3, 4]), 3)
 
 
@@ -298,12 +299,11 @@ def test_where_no_term_occurs_nothing_is_covered(query: TermQuery | None) -> Non
     assert_nothing(coverage(query, [1, 2]), 2)
 
 
-def assert_nothing(got: bm25_scoring.Coverage, memories: int) -> None:
-    for each in got:
-        assert each.tolist() == [0.0] * memories
-        assert each.dtype == np.float32
+def assert_nothing(got: NDArray[np.float32], memories: int) -> None:
+    assert got.tolist() == [[0.0] * memories] * 3
+    assert got.dtype == np.float32
 
 
 def test_of_no_memories_there_is_no_coverage() -> None:
     found = index({1: {7: 1}})
-    assert [each.shape for each in coverage(weigh(found, [7]), [])] == [(0,)] * 3
+    assert coverage(weigh(found, [7]), []).shape == (3, 0)
