@@ -1,6 +1,6 @@
 """One transaction over all legs: adds, replaces and deletes memories.
 
-Locks are taken in this order, within each kind by ascending key: the namespace's row, the sessions, the ids that are
+Locks are taken in this order, within each kind by ascending key: the namespace's row, the sessions and the ids that are
 written or superseded (see `store/locking.py`), the `memory` rows of the batch and of those it supersedes, the
 supersession chains, the rows of neighbouring turns (see `store/turns.py`), entities. This prevents deadlocks: a
 transaction only waits for locks later in the order than those it holds. Sessions and ids are locked as they were read
@@ -179,10 +179,9 @@ class _Locks(NamedTuple):
         )
 
     async def take(self, conn: AsyncConnection[Any], ns: int, *, written: Collection[str]) -> None:
-        """Lock sessions, then ids."""
-        async with conn.pipeline():
-            await turns.lock_sessions(conn, ns, [session for session in self.sessions if session is not None])
-            await locking.lock_ids(conn, ns, written=written, superseded=self.superseded)
+        """Lock sessions and ids."""
+        sessions = [session for session in self.sessions if session is not None]
+        await locking.lock_names(conn, ns, sessions=sessions, written=written, superseded=self.superseded)
 
     def check(self, rows: Sequence[MemoryVersion]) -> None:
         """Raise if a memory's session or superseded id is not locked."""

@@ -13,8 +13,8 @@ from postgres.arrays import array_text, text_array
 from retrieval.store.visibility import eligibility, matching_by
 from retrieval.types.search import Filters, SearchOptions
 
-MOST_ID_LOCKS = 128
-"""Ids that a writer locks one by one; beyond that it locks as many hashed buckets instead.
+MOST_LOCKS = 128
+"""Ids or sessions that a writer locks one by one; of more ids it locks as many hashed buckets, of sessions all.
 
 PostgreSQL's lock table has room for 64 locks per allowed connection, shared by all, and a statement fails when it is
 full.
@@ -22,7 +22,7 @@ full.
 
 # The class number is arbitrary and separates these locks from other advisory locks. Rows come in the order of the
 # array, and so do the locks.
-_LOCK_IDS: LiteralString = """
+_LOCK_NAMES: LiteralString = """
     select case when alone then pg_advisory_xact_lock(8323, key) else pg_advisory_xact_lock_shared(8323, key) end
     from unnest(%(keys)s::integer[], %(alone)s::boolean[]) as lock (key, alone)
 """
@@ -136,30 +136,45 @@ async def _read(
     return [MemoryVersion(*row) for row in await cursor.fetchall()]
 
 
-async def lock_ids(
-    conn: AsyncConnection[Any], ns: int, *, written: Collection[str], superseded: Collection[str]
+async def lock_names(
+    conn: AsyncConnection[Any],
+    ns: int,
+    *,
+    sessions: Collection[str],
+    written: Collection[str],
+    superseded: Collection[str],
 ) -> None:
-    """Keep a memory and those that supersede it from being written concurrently; at most one call per transaction.
+    """Block writers of these sessions, and of what would concern these ids; at most one call per transaction.
 
-    Rows that do not exist yet cannot be locked. If one transaction writes a memory and another adds or removes a memory
-    that supersedes it, neither would see the other's change. A transaction at READ COMMITTED that waits here sees, in
-    its later statements, what the other committed.
+    A memory and those that supersede it are not written concurrently: rows that do not exist yet cannot be locked, and
+    if one transaction writes a memory and another adds or removes a memory that supersedes it, neither would see the
+    other's change. A transaction at READ COMMITTED that waits here sees, in its later statements, what the other
+    committed.
 
     `written` are the memories to be written, except newly generated ids that no one else knows; `superseded` those that
     the memories to be written or removed supersede, or superseded before.
     """
-    if written or superseded:
-        locks = sorted(_id_locks(ns, written, superseded).items())
+    if sessions or written or superseded:
+        locks = sorted((_session_locks(ns, sessions) | _id_locks(ns, written, superseded)).items())
         keys, alone = zip(*locks, strict=True)
-        await conn.execute(_LOCK_IDS, {"keys": array_text(keys), "alone": array_text(alone)})
+        await conn.execute(_LOCK_NAMES, {"keys": array_text(keys), "alone": array_text(alone)})
 
 
 def _key(ns: int, kind: str, name: object = None) -> int:
+    """A lock's key; those with the same hash only wait for each other."""
     return crc32(repr((ns, kind, name)).encode()) - 2**31
 
 
+def _session_locks(ns: int, sessions: Collection[str]) -> dict[int, bool]:
+    """Lock keys, and whether each lock is exclusive."""
+    all_sessions = _key(ns, "sessions")
+    if len(sessions) > MOST_LOCKS:
+        return {all_sessions: True}
+    return {all_sessions: False} | {_key(ns, "session", session): True for session in sessions}
+
+
 def _id_locks(ns: int, written: Collection[str], superseded: Collection[str]) -> dict[int, bool]:
-    """Lock keys, and whether each lock is exclusive; ids with the same key only wait for each other.
+    """The same for ids.
 
     Written ids take shared locks, by id or by bucket, so superseded ids are locked both ways.
     """
@@ -168,11 +183,11 @@ def _id_locks(ns: int, written: Collection[str], superseded: Collection[str]) ->
         return _key(ns, "id", memory_id)
 
     def by_bucket(memory_id: str) -> int:
-        return _key(ns, "bucket", crc32(memory_id.encode()) % MOST_ID_LOCKS)
+        return _key(ns, "bucket", crc32(memory_id.encode()) % MOST_LOCKS)
 
-    if len(superseded) > MOST_ID_LOCKS / 2:
+    if len(superseded) > MOST_LOCKS / 2:
         return {_key(ns, "all"): True}
-    lock = by_bucket if len(written) > MOST_ID_LOCKS else by_id
+    lock = by_bucket if len(written) > MOST_LOCKS else by_id
     together = {_key(ns, "all"), *map(lock, written)}
     alone = {*map(by_id, superseded), *map(by_bucket, superseded)}
     return dict.fromkeys(together, False) | dict.fromkeys(alone, True)
@@ -183,7 +198,7 @@ async def chains(
 ) -> Mapping[str, list[str]]:
     """Stored supersessions with which new ones could close a cycle: the superseded ids by id.
 
-    The chains do not change until the transaction ends, which holds the locks of `lock_ids`. `ids` are to supersede
+    The chains do not change until the transaction ends, which holds the locks of `lock_names`. `ids` are to supersede
     `superseded`; if no stored memory supersedes any of `ids`, no cycle is possible.
     """
     [[is_superseded]] = await (await conn.execute(_IS_SUPERSEDED, {"ns": ns, "ids": text_array([*ids])})).fetchall()

@@ -1,6 +1,6 @@
 """The turn table: the order of chat turns, their neighbours and their own embeddings.
 
-Locking: a writer that changes turns holds their sessions with `lock_sessions` until the transaction ends, acquired
+Locking: a writer that changes turns holds their sessions with `locking.lock_names` until the transaction ends, acquired
 before any row of `memory` is locked. So neighbours stay as they were read, and rows of other turns of these sessions
 can be updated in any order. A memory found to be in a session that is not held must not be changed: it was moved
 concurrently, and the writer starts over.
@@ -8,7 +8,6 @@ concurrently, and the writer starts over.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, LiteralString
 
@@ -18,20 +17,6 @@ from psycopg import AsyncConnection
 from postgres.arrays import array_text, text_array
 from postgres.prepared import PreparedStatement
 from retrieval.store.sessions import Place, Turn
-
-MOST_SESSION_LOCKS = 128
-"""Sessions that a writer locks one by one; with more it locks the whole namespace.
-
-PostgreSQL's lock table has room for 64 locks per allowed connection, shared by all, and a statement fails when it is
-full.
-"""
-
-# The class number is arbitrary and separates these locks from other advisory locks.
-_LOCK_SOME: LiteralString = """
-    select pg_advisory_xact_lock_shared(8322, %(ns)s), pg_advisory_xact_lock(key)
-    from unnest(%(keys)s::bigint[]) as session (key)
-"""
-_LOCK_ALL: LiteralString = "select pg_advisory_xact_lock(8322, %(ns)s)"
 
 # `except` also removes duplicates of turns near two places. An array, because the planner may turn a join into a scan
 # of the namespace, see `_CHANGE`.
@@ -72,21 +57,6 @@ _CHANGE: LiteralString = """
 
 PLACES = PreparedStatement("select doc, place from turn where ns = %(ns)s and doc = any(%(docs)s::integer[])")
 """The places of turns in their sessions; `docs` are ordinals."""
-
-
-async def lock_sessions(conn: AsyncConnection[Any], ns: int, sessions: Collection[str]) -> None:
-    """Block other writers of these sessions until the transaction ends; at most one call per transaction."""
-    if len(sessions) > MOST_SESSION_LOCKS:
-        await conn.execute(_LOCK_ALL, {"ns": ns})
-    elif sessions:
-        keys = sorted({_lock_key(ns, session) for session in sessions})
-        await conn.execute(_LOCK_SOME, {"ns": ns, "keys": array_text(keys)})
-
-
-def _lock_key(ns: int, session: str) -> int:
-    """A 64-bit hash; sessions with the same hash only wait for each other."""
-    digest = hashlib.blake2b(f"{ns}:{session}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
 
 
 async def around(

@@ -14,7 +14,6 @@ from psycopg import AsyncConnection
 from retrieval.errors import NotFound
 from retrieval.ingest.service import Ingest
 from retrieval.store import locking, namespaces
-from retrieval.store import turns as turn_table
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
@@ -263,7 +262,7 @@ async def test_writers_in_opposite_orders_with_deletes_between(writers: Ingest, 
 
 async def test_a_batch_of_very_many_sessions(writers: Ingest, database_url: str) -> None:
     """It holds the namespace instead of each session, beside writers who hold one."""
-    sessions = [f"s{at}" for at in range(turn_table.MOST_SESSION_LOCKS + 10)]
+    sessions = [f"s{at}" for at in range(locking.MOST_LOCKS + 10)]
     many = [[turn(f"{writer} {session}", session) for session in sessions] for writer in range(3)]
     single = [[turn(f"single {session}", session)] for session in sessions[::10]]
     await asyncio.gather(*(writers.add("n", batch) for batch in many + single))

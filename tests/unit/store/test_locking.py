@@ -1,4 +1,4 @@
-"""The locks by which a memory and what supersedes it are not written at the same time."""
+"""The locks by which a session, or a memory and what supersedes it, are not written at the same time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import pytest
 
-from retrieval.store.locking import MOST_ID_LOCKS, _id_locks
+from retrieval.store.locking import MOST_LOCKS, _id_locks, _session_locks
 
-FEW, MANY, VERY_MANY = ([f"m{at}" for at in range(count)] for count in (3, MOST_ID_LOCKS, 10 * MOST_ID_LOCKS))
+FEW, MANY, VERY_MANY = ([f"m{at}" for at in range(count)] for count in (3, MOST_LOCKS, 10 * MOST_LOCKS))
 BATCHES = (["m0"], FEW, MANY, VERY_MANY)
 
 
@@ -32,7 +32,16 @@ def test_who_writes_memories_waits_for_nobody_else(written: Collection[str]) -> 
     assert not wait_for_each_other(_id_locks(7, written, []), _id_locks(8, [], written))
 
 
+def test_who_writes_a_session_waits_for_who_writes_it_too() -> None:
+    """However many others either has."""
+    for sessions in BATCHES:
+        assert wait_for_each_other(_session_locks(7, ["m0"]), _session_locks(7, sessions))
+    assert not wait_for_each_other(_session_locks(7, ["new"]), _session_locks(7, MANY))
+    assert not wait_for_each_other(_session_locks(7, ["m0"]), _session_locks(8, VERY_MANY))
+
+
 def test_locks_are_bounded() -> None:
     for written in BATCHES:
+        assert len(_session_locks(7, written)) <= 1 + MOST_LOCKS
         for superseded in BATCHES:
-            assert len(_id_locks(7, written, superseded)) <= 1 + 2 * MOST_ID_LOCKS
+            assert len(_id_locks(7, written, superseded)) <= 1 + 2 * MOST_LOCKS
