@@ -14,7 +14,7 @@ from graph.graph_rows import DocGraph
 from retrieval.embedding.embedders import Embedders
 from retrieval.ingest.checks import Draft
 from retrieval.ingest.graphs import graph_of
-from retrieval.ingest.transaction import Analysed
+from retrieval.store.memories import NewMemory
 from retrieval.text.analysis import TermBag, bag
 from retrieval.text.normalized_text import without_speaker
 from retrieval.types.memory import MemoryInput
@@ -40,7 +40,7 @@ class Analyser:
         drafts: Sequence[Draft],
         settings: NamespaceSettings,
         embeddings: Mapping[str, NDArray[np.float32]],
-    ) -> list[Analysed]:
+    ) -> list[NewMemory]:
         """What is stored of each draft; `embeddings` are those that need not be made, by id."""
         now = datetime.now(UTC)
         missing = [draft for draft in drafts if draft.id not in embeddings]
@@ -51,12 +51,11 @@ class Analyser:
         )
         embeddings = {**embeddings, **{draft.id: row for draft, row in zip(missing, made, strict=True)}}
         return [
-            Analysed(
+            NewMemory(
                 id=draft.id,
                 input=draft.input,
                 fingerprint=draft.fingerprint,
                 created_at=draft.input.created_at or now,
-                length=terms.length,
                 bag=terms,
                 graph=graph,
                 traits=traits,

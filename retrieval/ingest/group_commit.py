@@ -14,8 +14,9 @@ import psycopg
 
 from retrieval.errors import StoreUnavailable
 from retrieval.ingest import transaction
-from retrieval.ingest.transaction import Analysed, Written
+from retrieval.ingest.transaction import Written
 from retrieval.store.locking import MemoryVersion
+from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.tasks import to_the_end
@@ -35,7 +36,7 @@ class WriteBatch:
         in_doubt: whether the connection was lost in a transaction that may have been committed.
     """
 
-    analysed: Sequence[Analysed]
+    analysed: Sequence[NewMemory]
     before: Sequence[MemoryVersion]
     expected: Mapping[str, bytes]
     written: Written | None = None

@@ -12,7 +12,7 @@ then the database aborts one of the two, which starts over.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -28,16 +28,7 @@ from retrieval.store.locking import MemoryVersion, Which, by_id
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
-from retrieval.text.analysis import TermBag
 from retrieval.types.document import DocumentStatus
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Analysed(NewMemory):
-    """A memory ready to be written, with its terms and what it adds to the graph; `embedding` is of its own text."""
-
-    bag: TermBag
-    graph: DocGraph
 
 
 class Written(NamedTuple):
@@ -57,7 +48,7 @@ class Written(NamedTuple):
 async def store(
     conn: AsyncConnection[Any],
     namespace: Namespace,
-    analysed: Sequence[Analysed],
+    analysed: Sequence[NewMemory],
     *,
     before: Collection[MemoryVersion],
     expected: Mapping[str, bytes],
@@ -104,7 +95,7 @@ async def replace_document(
     conn: AsyncConnection[Any],
     namespace: Namespace,
     document_id: str,
-    analysed: Sequence[Analysed],
+    analysed: Sequence[NewMemory],
     *,
     before: Collection[MemoryVersion],
     kept: Mapping[str, bytes],
@@ -170,7 +161,7 @@ class _Locks(NamedTuple):
     superseded: set[str]
 
     @classmethod
-    def of(cls, analysed: Iterable[Analysed], before: Iterable[MemoryVersion]) -> _Locks:
+    def of(cls, analysed: Iterable[NewMemory], before: Iterable[MemoryVersion]) -> _Locks:
         """Those of memories as they are written, and as they were before."""
         now = [item.input for item in analysed]
         return cls(
@@ -192,7 +183,7 @@ class _Locks(NamedTuple):
 
 
 async def _check_chains(
-    conn: AsyncConnection[Any], ns: int, existing: Sequence[MemoryVersion], analysed: Sequence[Analysed]
+    conn: AsyncConnection[Any], ns: int, existing: Sequence[MemoryVersion], analysed: Sequence[NewMemory]
 ) -> None:
     """Reject memories that would newly supersede themselves through others; existing cycles stay."""
     before = {row.id: row.superseded_ids for row in existing}
@@ -235,7 +226,7 @@ def _chain(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str
 
 
 async def _exchange(
-    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, Analysed]
+    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, NewMemory]
 ) -> None:
     """Remove locked memories from all legs and add others, keyed by new ordinals.
 
@@ -286,7 +277,7 @@ async def _mentioning_by_alias(
 
 
 async def _arranged(
-    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, Analysed]
+    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, NewMemory]
 ) -> Arrangement:
     """The turns as they are to be, with their vectors."""
     former = {

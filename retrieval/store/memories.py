@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import AsyncConnection, AsyncCursor
 
+from graph.graph_rows import DocGraph
 from postgres.arrays import array_text, text_array
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
 from retrieval.errors import NotFound
 from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY, Which, by_id
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import eligibility, eligible_by
+from retrieval.text.analysis import TermBag
 from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
 from retrieval.types.search import Filters, SearchOptions
 
@@ -154,15 +156,20 @@ class HydratedMemory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewMemory:
-    """A memory ready to be written; `embedding` has shape (dimensions,), `length` is its number of terms."""
+    """A memory ready to be written, with its terms and what it adds to the graph.
+
+    Attributes:
+        embedding: shape (dimensions,), of its own text or, for a turn, in its context.
+    """
 
     id: str
     input: MemoryInput
     fingerprint: bytes
     created_at: datetime
-    length: int
-    embedding: NDArray[np.float32]
+    bag: TermBag
+    graph: DocGraph
     traits: int
+    embedding: NDArray[np.float32]
 
     @property
     def may_exist(self) -> bool:
@@ -194,7 +201,7 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Mapping[int, New
             "entities": _json_array(each.entities for each in given),
             "relations": _json_array(each.relations for each in given),
             "fingerprints": [memory.fingerprint for memory in rows],
-            "lengths": array_text(memory.length for memory in rows),
+            "lengths": array_text(memory.bag.length for memory in rows),
             "embeddings": [HalfVector(memory.embedding) for memory in rows],
             "traits": array_text(memory.traits for memory in rows),
         },

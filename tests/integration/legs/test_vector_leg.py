@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from graph.graph_rows import DocGraph
 from retrieval.index import small_namespaces
 from retrieval.index.quantized_vectors import EligibleRows
 from retrieval.legs import vector as leg
@@ -17,6 +18,7 @@ from retrieval.store import changes, vector_index
 from retrieval.store.memories import NewMemory, insert, set_embeddings
 from retrieval.store.namespaces import allocate_docs, find_or_create
 from retrieval.store.pool import Pool
+from retrieval.text.analysis import bag
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Filters
 from tests.snapshot import Ask, Indexed
@@ -51,7 +53,8 @@ async def indexed(pool: Pool) -> Indexed:
                     input=MemoryInput(text="t", tags=[f"every {step}" for step in (2, 10, 100) if doc % step == 0]),
                     created_at=datetime(2024, 1, 1, tzinfo=UTC),
                     fingerprint=b"",
-                    length=1,
+                    bag=bag("t", None, "simple", title_weight=1),
+                    graph=DocGraph(doc),
                     embedding=vector,
                     traits=0,
                 )

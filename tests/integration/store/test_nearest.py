@@ -11,11 +11,13 @@ import pytest
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from graph.graph_rows import DocGraph
 from retrieval.store import vectors
 from retrieval.store.memories import NewMemory, insert
 from retrieval.store.migrate import bundled, migrate
 from retrieval.store.pool import Connection, open_pool
 from retrieval.store.visibility import eligibility
+from retrieval.text.analysis import bag
 from retrieval.types.memory import Kind, MemoryInput
 from retrieval.types.search import Filters, SearchOptions
 from tests.conftest import PostgresServer
@@ -51,7 +53,8 @@ def memory(ns: int, doc: int, vector: NDArray[np.float32]) -> NewMemory:
         input=given,
         created_at=START + timedelta(minutes=doc),
         fingerprint=b"",
-        length=2,
+        bag=bag(given.text, None, "simple", title_weight=1),
+        graph=DocGraph(doc),
         embedding=vector,
         traits=0,
     )
