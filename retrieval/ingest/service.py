@@ -120,21 +120,18 @@ class Ingest:
 
         Raises NotFound if there is no such namespace or memory, InvalidInput if the changed memory is invalid.
         """
-        check_storable(patch)
-        changes = patch.changes
-        check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
+        changes = _changes_of(patch)
+        superseded = superseded_ids(changes.get("supersedes"))
 
         async def attempt() -> Memory:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find(conn, name)
                 stored = await memories.get(conn, namespace, memory_id)
-                draft = _changed(stored, changes, position=0)
-                superseded = superseded_ids(changes.get("supersedes"))
                 known = await locking.versions(conn, namespace.ns, by_id(superseded))
             for missing in superseded:
                 if missing not in known:
                     raise InvalidInput(f"there is no memory {missing!r}", loc=("supersedes",))
-            await self._rewrite(namespace, [draft], [stored])
+            await self._rewrite(namespace, [stored], changes)
             async with self._pool.connection() as conn:
                 return (await memories.get(conn, namespace, memory_id)).memory
 
@@ -151,9 +148,7 @@ class Ingest:
         Ids that do not exist are left out. Raises NotFound if there is no such namespace; InvalidInput if neither ids
         nor filters are given or both are, if more than `MOST_UPDATED` match, or if a changed memory is invalid.
         """
-        check_storable(patch)
-        changes = patch.changes
-        check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
+        changes = _changes_of(patch)
         _check_either(ids, filters)
 
         async def attempt() -> UpdateReceipt:
@@ -167,8 +162,7 @@ class Ingest:
                     stored = await _as_said(conn, namespace.ns, stored)
             if len(stored) > MOST_UPDATED:
                 raise InvalidInput(f"more than {MOST_UPDATED:,} memories match", loc=("filters",))
-            drafts = [_changed(each, changes, position=place) for place, each in enumerate(stored)]
-            results = await self._rewrite(namespace, drafts, stored)
+            results = await self._rewrite(namespace, stored, changes)
             updated = sum(result.status == "updated" for result in results.values())
             return UpdateReceipt(matched=len(stored), updated=updated)
 
@@ -266,29 +260,27 @@ class Ingest:
             given = [draft.input.id for draft in drafts if draft.input.id is not None]
             known = await locking.versions(conn, namespace.ns, by_id(given))
             drafts = [draft.as_stored(known.get(draft.id)) for draft in drafts]
-            changed = [each for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint]
-            stored = await memories.read(conn, namespace.ns, by_id([draft.id for draft in changed]))
-        embeddings = await self._embeddings_of(namespace, changed, stored)
-        return await self._write_changed(namespace, drafts, known, turn, embeddings=embeddings)
+            changed = [
+                each.id for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint
+            ]
+            stored = await memories.read(conn, namespace.ns, by_id(changed))
+        return await self._write_changed(namespace, drafts, known, stored, turn)
 
     async def _rewrite(
-        self, namespace: Namespace, drafts: Sequence[Draft], stored: Sequence[StoredMemory]
+        self, namespace: Namespace, stored: Sequence[StoredMemory], changes: Mapping[str, Any]
     ) -> dict[int, AddResult]:
-        """Write drafts in the place of stored memories; those whose text is the same keep their embeddings.
+        """Write stored memories with some fields changed.
 
-        Raises Collided if one of the memories has changed since it was read.
+        Raises InvalidInput if one is invalid then, Collided if one has changed since it was read.
         """
-        before = [
-            MemoryVersion(
+        drafts = [_changed(each, changes, position) for position, each in enumerate(stored)]
+        known = {
+            memory.id: MemoryVersion(
                 memory.id, doc, mark, memory.created_at, session_of(old := _input_of(memory)), old.superseded_ids
             )
             for memory, mark, doc in stored
-        ]
-        known = {version.id: version for version in before}
-        changed = [draft for draft in drafts if draft.fingerprint != known[draft.id].fingerprint]
-        embeddings = await self._embeddings_of(namespace, changed, stored)
-        expected = {draft.id: known[draft.id].fingerprint for draft in changed}
-        return await self._write_changed(namespace, drafts, known, _no_wait, expected=expected, embeddings=embeddings)
+        }
+        return await self._write_changed(namespace, drafts, known, stored)
 
     async def _embeddings_of(
         self, namespace: Namespace, drafts: Sequence[Draft], stored: Sequence[StoredMemory]
@@ -307,24 +299,27 @@ class Ingest:
         namespace: Namespace,
         drafts: Sequence[Draft],
         known: Mapping[str, MemoryVersion],
-        turn: Callable[[], Awaitable[bool]],
-        *,
-        embeddings: Mapping[str, NDArray[np.float32]],
-        expected: Mapping[str, bytes] = NOTHING,
+        stored: Sequence[StoredMemory],
+        turn: Callable[[], Awaitable[bool]] | None = None,
     ) -> dict[int, AddResult]:
-        """Write the drafts that differ from the `known` versions; `embeddings` are those that need not be made."""
+        """Write the drafts that differ from the `known` versions; whose text is `stored` keeps its embedding.
+
+        Without a `turn` to wait for, they are made of these versions. Raises Collided if one has changed since.
+        """
         fingerprints = {memory_id: version.fingerprint for memory_id, version in known.items()}
         unchanged = [draft for draft in drafts if fingerprints.get(draft.id) == draft.fingerprint]
         changed = [draft for draft in drafts if fingerprints.get(draft.id) != draft.fingerprint]
         results = {draft.position: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
         if changed:
+            embeddings = await self._embeddings_of(namespace, changed, stored)
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             before = [known[draft.id] for draft in changed if draft.id in known]
+            expected = NOTHING if turn else {version.id: version.fingerprint for version in before}
             batch = WriteBatch(analysed=analysed, before=before, expected=expected)
-        if await turn() and unchanged:
+        if turn and await turn() and unchanged:
             async with self._pool.connection() as conn:
-                stored = await locking.versions(conn, namespace.ns, by_id([draft.id for draft in unchanged]))
-            if any(draft.id not in stored or stored[draft.id].fingerprint != draft.fingerprint for draft in unchanged):
+                now = await locking.versions(conn, namespace.ns, by_id([draft.id for draft in unchanged]))
+            if any(draft.id not in now or now[draft.id].fingerprint != draft.fingerprint for draft in unchanged):
                 raise Collided("a call before this one changed the same memory")
         if changed:
             written = await self._writes.store(namespace, batch)
@@ -332,7 +327,15 @@ class Ingest:
         return results
 
 
-def _changed(stored: StoredMemory, changes: Mapping[str, Any], *, position: int) -> Draft:
+def _changes_of(patch: SharedPatch) -> Mapping[str, Any]:
+    """The fields that a patch changes; raises InvalidInput for what cannot be stored."""
+    check_storable(patch)
+    changes = patch.changes
+    check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
+    return changes
+
+
+def _changed(stored: StoredMemory, changes: Mapping[str, Any], position: int) -> Draft:
     """A stored memory with some fields changed; raises InvalidInput if it is invalid then.
 
     One that stays as it is keeps its fingerprint, which may be of less than is stored: callers leave out times.
@@ -359,11 +362,6 @@ async def _as_said(conn: Connection, ns: int, stored: Sequence[StoredMemory]) ->
 def _check_either(ids: Sequence[str], filters: Filters) -> None:
     if bool(ids) != filters.is_empty:
         raise InvalidInput("give either ids or filters", loc=("ids",))
-
-
-async def _no_wait() -> bool:
-    """Do not wait."""
-    return False
 
 
 def _stored(draft: Draft, written: Written) -> AddResult:
