@@ -10,15 +10,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import psycopg
-
-from retrieval.errors import StoreUnavailable
 from retrieval.ingest import transaction
 from retrieval.ingest.transaction import Written
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Pool
+from retrieval.store.pool import Connection, Pool
 from retrieval.tasks import to_the_end
 
 MOST_MEMORIES = 64
@@ -32,16 +29,13 @@ class WriteBatch:
     Attributes:
         before: those of the memories that there were.
         expected: fingerprints that stored memories must still have.
-        unshareable: whether it must have its own transaction because a shared one failed.
-        in_doubt: whether the connection was lost in a transaction that may have been committed.
+        written: what its transaction found, or why it failed.
     """
 
     analysed: Sequence[NewMemory]
     before: Sequence[MemoryVersion]
     expected: Mapping[str, bytes]
-    written: Written | None = None
-    unshareable: bool = False
-    in_doubt: bool = False
+    written: asyncio.Future[Written] = field(default_factory=asyncio.Future)
 
 
 @dataclass(slots=True)
@@ -62,42 +56,30 @@ class GroupCommit:
     async def store(self, namespace: Namespace, batch: WriteBatch) -> Written:
         """Write a batch, with others where it is small."""
         if len(batch.analysed) > MOST_MEMORIES // 2:
-            return await self._write(namespace, [batch])
+            await self._write(namespace, [batch])
+            return batch.written.result()
         # The embedder may change until there are memories, the generation whenever they get new vectors.
         key = (namespace.ns, namespace.settings.embedder, namespace.generation)
         queue = self._queues.setdefault(key, _Queue())
         queue.waiting[batch] = None
         try:
             async with queue.turn:
-                if batch.in_doubt:
-                    raise StoreUnavailable("the connection to the database was lost")
-                if batch.written is None:
-                    return await self._write_with_others(namespace, batch, queue)
-                return batch.written
+                if not batch.written.done():
+                    group = _fitting(batch, queue.waiting)
+                    writing = self._write(namespace, group)
+                    # Were it ended with its caller, nobody could tell whether the others had been written.
+                    await (to_the_end(writing) if len(group) > 1 else writing)
+            return batch.written.result()
         finally:
             del queue.waiting[batch]
             if not queue.waiting:
                 del self._queues[key]
 
-    async def _write_with_others(self, namespace: Namespace, batch: WriteBatch, queue: _Queue) -> Written:
-        """Write a batch and those that fit; if that fails, this one alone and the others in their own turn.
-
-        A caller that goes away meanwhile does not end it: nobody could tell whether the others had been written.
-        """
-        group = _fitting(batch, queue.waiting)
-        if len(group) > 1:
-            try:
-                return await to_the_end(self._write(namespace, group))
-            except Exception:  # the batch that caused it fails again alone, and the others do not
-                if batch.in_doubt:
-                    raise
-                for member in group:
-                    member.unshareable = True
-        return await self._write(namespace, [batch])
-
-    async def _write(self, namespace: Namespace, group: Sequence[WriteBatch]) -> Written:
-        async with self._pool.connection() as conn:
-            try:
+    async def _write(self, namespace: Namespace, group: Sequence[WriteBatch]) -> None:
+        """Write batches in one transaction; if that fails, each alone, as the others need not fail with one."""
+        conn: Connection | None = None
+        try:
+            async with self._pool.connection() as conn:
                 written = await transaction.store(
                     conn,
                     namespace,
@@ -105,13 +87,16 @@ class GroupCommit:
                     before=[version for batch in group for version in batch.before],
                     expected={memory_id: known for batch in group for memory_id, known in batch.expected.items()},
                 )
-            except psycopg.Error:
-                for batch in group:
-                    batch.in_doubt = conn.closed
-                raise
-        for batch in group:
-            batch.written = written
-        return written
+            for batch in group:
+                batch.written.set_result(written)
+        except Exception as exc:
+            is_in_doubt = conn is not None and conn.closed  # it may have been committed
+            for batch in group:
+                if len(group) > 1 and not is_in_doubt:
+                    await self._write(namespace, [batch])
+                else:
+                    batch.written.set_exception(exc)
+                    batch.written.exception()  # retrieved, should its caller have gone
 
 
 def _fitting(batch: WriteBatch, waiting: Mapping[WriteBatch, None]) -> list[WriteBatch]:
@@ -119,10 +104,8 @@ def _fitting(batch: WriteBatch, waiting: Mapping[WriteBatch, None]) -> list[Writ
     group = [batch]
     ids = {item.id for item in batch.analysed}
     for other in waiting:
-        if other is batch or other.written or other.in_doubt or other.unshareable or batch.unshareable:
-            continue
         other_ids = {item.id for item in other.analysed}
-        if len(ids) + len(other_ids) <= MOST_MEMORIES and ids.isdisjoint(other_ids):
+        if not other.written.done() and len(ids) + len(other_ids) <= MOST_MEMORIES and ids.isdisjoint(other_ids):
             group.append(other)
             ids |= other_ids
     return group
