@@ -118,7 +118,7 @@ MUTANTS = [
     ),
     Mutant(
         "writes do not hold their namespace",
-        "await namespaces.hold_for_vectors(conn, namespace) known",
+        "await namespaces.hold_for_write(conn, namespace) known",
         "known",
         "test_locks",
     ),

@@ -74,7 +74,7 @@ class Collided(Conflict):
 
 
 class VectorsReplaced(Collided):
-    """The namespace was given new vectors meanwhile."""
+    """The namespace was given new vectors, or other settings for them, meanwhile."""
 
 
 class LegFailed(TrivetError):

@@ -51,15 +51,14 @@ class GroupCommit:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._queues: dict[tuple[int, str, int], _Queue] = {}
+        self._queues: dict[tuple[int, int], _Queue] = {}
 
     async def store(self, namespace: Namespace, batch: WriteBatch) -> Written:
         """Write a batch, with others where it is small."""
         if len(batch.analysed) > MOST_MEMORIES // 2:
             await self._write(namespace, [batch])
             return batch.written.result()
-        # The embedder may change until there are memories, the generation whenever they get new vectors.
-        key = (namespace.ns, namespace.settings.embedder, namespace.generation)
+        key = (namespace.ns, namespace.generation)
         queue = self._queues.setdefault(key, _Queue())
         queue.waiting[batch] = None
         try:

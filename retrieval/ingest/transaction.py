@@ -70,7 +70,7 @@ async def store(
     written, locks = {item.id: item for item in analysed}, _Locks.of(analysed, before)
     numbered = dict(zip(written, docs, strict=True))
     async with conn.transaction():
-        await namespaces.hold_for_vectors(conn, namespace)
+        await namespaces.hold_for_write(conn, namespace)
         known = {memory_id for memory_id, item in written.items() if item.may_exist}
         await locks.take(conn, ns, written=known)
         locked = await locking.lock(conn, ns, by_id(known | locks.superseded))
@@ -116,7 +116,7 @@ async def replace_document(
     written, locks = [item.id for item in analysed], _Locks.of(analysed, before)
     locks.sessions.add(sessions.session_name(document_id))
     async with conn.transaction():
-        await namespaces.hold_for_vectors(conn, namespace)
+        await namespaces.hold_for_write(conn, namespace)
         await conn.execute(ALLOW_LONG_STATEMENTS)
         await locks.take(conn, ns, written=written)
         locked = await locking.lock(conn, ns, documents.chunks_of(document_id))

@@ -12,7 +12,7 @@ import msgspec
 from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
-from retrieval.errors import Collided, Conflict, InvalidInput, NamespaceNotFound, NotFound, VectorsReplaced
+from retrieval.errors import Conflict, InvalidInput, NamespaceNotFound, NotFound, VectorsReplaced
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.namespace import (
     DEFAULT_EMBEDDER,
@@ -41,7 +41,9 @@ _LOCK_OR_CREATE = """
     returning ns, name, settings, next_doc, created_at, generation
 """
 
-_CHANGE = "update namespace set settings = %(settings)s where ns = %(ns)s"
+_CHANGE = """
+    update namespace set settings = %(settings)s, generation = generation + %(is_read_anew)s::integer where ns = %(ns)s
+"""
 
 _HOLD = "select generation from namespace where ns = %(ns)s for key share"
 
@@ -49,7 +51,7 @@ _HOLD = "select generation from namespace where ns = %(ns)s for key share"
 # flush, and WAL is flushed in order.
 _ALLOCATE = """
     update namespace set next_doc = next_doc + %(docs)s where ns = %(ns)s
-    returning next_doc - %(docs)s, settings->>'embedder', set_config('synchronous_commit', 'off', true)
+    returning next_doc - %(docs)s, set_config('synchronous_commit', 'off', true)
 """
 
 _COUNT_WRITTEN = "update namespace set next_doc = greatest(next_doc, %(docs)s) where ns = %(ns)s"
@@ -109,7 +111,8 @@ class Namespace(NamedTuple):
     """A row of the table, in the order of the statements' columns.
 
     Attributes:
-        generation: of its vectors; those of two generations cannot be compared with each other.
+        generation: of its vectors, those of two generations cannot be compared with each other; and of the settings by
+            which memories are analysed.
     """
 
     ns: int
@@ -180,7 +183,7 @@ async def put(
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
     async with conn.transaction():
-        namespace = await _lock_or_create(conn, name, embedder)
+        namespace = await _lock_or_create(conn, name, settings.embedder or embedder)
         language = settings.language or namespace.settings.language
         chosen = settings.embedder or namespace.settings.embedder
         if namespace.next_doc and namespace.settings.language != language:
@@ -195,7 +198,8 @@ async def put(
             )
         former, given = msgspec.to_builtins(namespace.settings), msgspec.to_builtins(settings)
         changed = {**former, **given, "language": language, "embedder": chosen}
-        await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(changed)})
+        is_read_anew = (language, chosen) != (namespace.settings.language, namespace.settings.embedder)
+        await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(changed), "is_read_anew": is_read_anew})
         [described] = await describe(conn, [name])
         return described
 
@@ -211,10 +215,10 @@ async def hold(conn: AsyncConnection[Any], ns: int) -> int:
     return int(row[0])
 
 
-async def hold_for_vectors(conn: AsyncConnection[Any], namespace: Namespace) -> None:
-    """Hold a namespace to which memories are written that were embedded for it as it was found.
+async def hold_for_write(conn: AsyncConnection[Any], namespace: Namespace) -> None:
+    """Hold a namespace to which memories are written that were analysed for it as it was found.
 
-    Raises NotFound if it was deleted, VectorsReplaced if it has vectors of another generation by now.
+    Raises NotFound if it was deleted, VectorsReplaced if it is of another generation by now.
     """
     if await hold(conn, namespace.ns) != namespace.generation:
         raise VectorsReplaced
@@ -223,16 +227,13 @@ async def hold_for_vectors(conn: AsyncConnection[Any], namespace: Namespace) -> 
 async def allocate_docs(conn: AsyncConnection[Any], namespace: Namespace, docs: int) -> range:
     """Allocate ordinals, committed at once so that writers do not block each other.
 
-    Once a namespace has ordinals, only new vectors for all of them change its embedder. Raises NotFound if it was
-    deleted, Collided if its embedder is another than that of the `namespace` by which the memories were embedded.
+    Once a namespace has ordinals, its language stays, and only new vectors for all of them change its embedder. Raises
+    NotFound if it was deleted.
     """
     row = await (await conn.execute(_ALLOCATE, {"ns": namespace.ns, "docs": docs})).fetchone()
     if row is None:
         raise NotFound(f"namespace {namespace.name!r} was deleted")
-    first, embedder, _ = row
-    if (embedder or DEFAULT_EMBEDDER) != namespace.settings.embedder:
-        raise Collided(f"the embedder of namespace {namespace.name!r} was changed meanwhile")
-    return range(first, first + docs)
+    return range(row[0], row[0] + docs)
 
 
 async def count_written(conn: AsyncConnection[Any], ns: int, docs: int) -> None:

@@ -9,11 +9,12 @@ from retrieval.api.app import create_app
 from retrieval.doctor import examine
 from retrieval.embedding import multilingual
 from retrieval.engine import Trivet
-from retrieval.errors import AllLegsFailed, Collided, Conflict, EmbedderMissing, InvalidInput
+from retrieval.errors import AllLegsFailed, Conflict, EmbedderMissing, InvalidInput
 from retrieval.installation import models_dir
 from retrieval.profiles.schema import ModelsInput, ProfileInput
 from retrieval.store import namespaces, vectors
-from retrieval.store.pool import Pool
+from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Connection, Pool
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings
@@ -120,15 +121,22 @@ async def test_the_embedder_stays_once_there_are_memories(chosen: Trivet) -> Non
     assert (await chosen.put_namespace("empty", E5)).settings == E5
 
 
-async def test_a_write_by_the_embedder_before_a_change_starts_over(trivet: Trivet, pool: Pool) -> None:
-    """Vectors of two embedders in one namespace could not be compared."""
-    await trivet.put_namespace("n", NamespaceSettings())
-    async with pool.connection() as conn:
-        before = await namespaces.find(conn, "n")
-        await trivet.put_namespace("n", E5)
-        with pytest.raises(Collided):
-            await namespaces.allocate_docs(conn, before, 1)
-        assert await namespaces.allocate_docs(conn, await namespaces.find(conn, "n"), 1) == range(1, 2)
+@pytest.mark.parametrize("change", [E5, NamespaceSettings(language="de")])
+async def test_a_write_by_the_settings_before_a_change_starts_over(
+    trivet: Trivet, monkeypatch: pytest.MonkeyPatch, change: NamespaceSettings
+) -> None:
+    """Vectors of two embedders in one namespace could not be compared, nor terms of two languages."""
+    allocate, found = namespaces.allocate_docs, list[Namespace]()
+
+    async def late(conn: Connection, namespace: Namespace, docs: int) -> range:
+        if not found:
+            await trivet.put_namespace("n", change)
+        found.append(namespace)
+        return await allocate(conn, namespace, docs)
+
+    monkeypatch.setattr(namespaces, "allocate_docs", late)
+    assert [result.status for result in await trivet.add("n", [MemoryInput(text="Zwei Segel.")])] == ["created"]
+    assert [each.settings for each in found] == [NamespaceSettings(), change]
 
 
 async def test_an_export_brings_its_embedder_along(chosen: Trivet) -> None:
