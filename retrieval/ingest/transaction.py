@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 from psycopg import AsyncConnection
 
 from graph import store as graph_store
@@ -27,7 +28,7 @@ from retrieval.store.bm25 import postings
 from retrieval.store.locking import MemoryVersion, Which, by_id
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
-from retrieval.store.sessions import Arrangement, Arrival, Place, arrange, assign_places, destination, session_of
+from retrieval.store.sessions import Arrangement, Place, Turn, arrange, assign_places, destination, session_of
 from retrieval.types.document import DocumentStatus
 
 
@@ -285,11 +286,11 @@ async def _arranged(
         for row in removed
         if row.session_id is not None and row.place is not None
     }
-    arrivals = [
-        Arrival(doc, item.id, session, item.input.position, item.embedding)
+    arriving = [
+        Turn(doc, destination(item.id, session, item.input.position, former), item.embedding.astype(np.float16))
         for doc, item in added.items()
         if (session := session_of(item.input)) is not None
     ]
-    touched = [*former.values(), *(destination(arrival, former) for arrival in arrivals)]
+    touched = [*former.values(), *(turn.place for turn in arriving)]
     stored = await turns.around(conn, ns, touched, gone=[row.doc for row in removed])
-    return arrange(stored, assign_places(arrivals, former, stored), former.values())
+    return arrange(stored, assign_places(arriving, former.values(), stored), former.values())

@@ -63,17 +63,6 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
-    """A turn to be written, with the position given by the caller."""
-
-    doc: int
-    id: str
-    session_id: str
-    position: int | None
-    embedding: NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True)
 class Arrangement:
     """The updates that a change of some sessions requires.
 
@@ -87,34 +76,33 @@ class Arrangement:
     vectors: Mapping[int, NDArray[np.float32]]
 
 
-def destination(arrival: Arrival, former: Mapping[str, Place]) -> Place:
-    """Where a turn goes: to its position, to its former place in this session, or to the end.
+def destination(memory_id: str, session_id: str, position: int | None, former: Mapping[str, Place]) -> Place:
+    """Where a turn goes: to the caller's position, to its former place in this session, or to the end.
 
     `former` has, by id, the places of the turns that are replaced.
     """
-    if arrival.position is not None:
-        return Place(arrival.session_id, arrival.position, arrival.id)
-    place = former.get(arrival.id)
-    return place if place and place.session_id == arrival.session_id else Place(arrival.session_id, END, arrival.id)
+    if position is not None:
+        return Place(session_id, position, memory_id)
+    place = former.get(memory_id)
+    return place if place and place.session_id == session_id else Place(session_id, END, memory_id)
 
 
-def assign_places(arrivals: Iterable[Arrival], former: Mapping[str, Place], around: Iterable[Turn]) -> list[Turn]:
+def assign_places(arriving: Iterable[Turn], former: Iterable[Place], around: Iterable[Turn]) -> list[Turn]:
     """Assign places in the caller's order; an appended turn gets the session's greatest place plus one.
 
-    `former` has, by id, the places of the turns that are replaced; `around` the stored turns around all destinations,
-    which include the last turn of a session appended to.
+    `arriving` have their destinations as places; `former` are those of the turns that are replaced; `around` the stored
+    turns around all destinations, which include the last turn of a session appended to.
     """
     greatest: dict[str, int] = {}
-    for place in (*former.values(), *(turn.place for turn in around)):
+    for place in (*former, *(turn.place for turn in around)):
         greatest[place.session_id] = max(place.place, greatest.get(place.session_id, -1))
     turns = []
-    for arrival in arrivals:
-        place = destination(arrival, former)
-        last = greatest.get(place.session_id, -1)
+    for turn in arriving:
+        place, last = turn.place, greatest.get(turn.place.session_id, -1)
         if place.place == END:
             place = place._replace(place=last + 1)
         greatest[place.session_id] = max(place.place, last)
-        turns.append(Turn(arrival.doc, place, arrival.embedding.astype(np.float16)))
+        turns.append(replace(turn, place=place))
     return turns
 
 
