@@ -8,7 +8,7 @@ from functools import partial
 
 from graph.names import entity_id, normalize
 from graph.store import Alias
-from retrieval.errors import Collided, InvalidInput
+from retrieval.errors import Collided, Conflict, InvalidInput, NotFound
 from retrieval.ids import uuid7
 from retrieval.ingest.graphs import TextsByAlias
 from retrieval.ingest.service import Ingest
@@ -108,8 +108,12 @@ class LifeCycle:
         undone = []
         for key, target in header.merges:
             async with self._pool.connection() as conn, conn.transaction():
-                if not await entities.merge_by_key(conn, found.ns, key, target, uuid7()):
+                try:
+                    await entities.merge(conn, found.ns, entity_id(key), entity_id(target), uuid7())
+                except NotFound:
                     undone.append(f"merge of {key!r} into {target!r}")
+                except Conflict:  # an import that is repeated
+                    continue
         return undone + await retried(partial(self._name_again, found.ns, header.aliases), (Collided,))
 
     async def _name_again(self, ns: int, aliases: Sequence[tuple[str, str]]) -> list[str]:
@@ -117,7 +121,11 @@ class LifeCycle:
         undone = []
         async with self._pool.connection() as conn, conn.transaction():
             for key, alias in aliases:
-                if not await entities.name_by_hand(conn, ns, key, alias):
+                try:
+                    await entities.change_aliases(
+                        conn, ns, entity_id(key), added=[alias], removed=(), check_names=False
+                    )
+                except NotFound:
                     undone.append(f"alias {alias!r} of {key!r}")
             # Texts written after an alias was given mention its entity; here they came first, and have their own.
             keys = {normalize(alias) for _, alias in aliases}

@@ -174,26 +174,6 @@ async def merges(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:
     return [(key, target) for key, target in await (await conn.execute(_ALL_MERGES, {"ns": ns})).fetchall()]
 
 
-async def name_by_hand(conn: AsyncConnection[Any], ns: int, key: str, alias: str) -> bool:
-    """Give the entity of a key an alias, in the caller's transaction; False if that is not possible."""
-    try:
-        await change_aliases(conn, ns, entity_id(key), added=[alias], removed=(), check_names=False)
-    except NotFound:
-        return False
-    return True
-
-
-async def merge_by_key(conn: AsyncConnection[Any], ns: int, key: str, target: str, merge_id: str) -> bool:
-    """Show the entity of one key as that of another, in the caller's transaction; False if one does not exist."""
-    try:
-        await merge(conn, ns, entity_id(key), entity_id(target), merge_id)
-    except NotFound:
-        return False
-    except Conflict:  # an import that is repeated
-        return True
-    return True
-
-
 async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, merge_id: str) -> None:
     """Show an entity, and all that are merged into it, as another, in the caller's transaction.
 

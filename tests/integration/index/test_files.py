@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from graph.names import entity_id
 from retrieval.index import array_file, namespace_index, packed_postings, registry, small_namespaces
 from retrieval.index.array_file import Extended, FileArray
 from retrieval.index.comparison import check_files
@@ -269,7 +270,7 @@ async def test_a_file_has_a_merge_wholly_or_not_at_all(
     ns = (await one.snapshot()).index.ns
     await packing.wait()
     async with one.pool.connection() as conn, conn.transaction():
-        await entities.merge_by_key(conn, ns, "ida", "ida brown", "m")
+        await entities.merge(conn, ns, entity_id("ida"), entity_id("ida brown"), "m")
     reading, go_on_reading = halted(monkeypatch, namespace_index, "read_edges")
     with monkeypatch.context() as patch:
         if not is_followed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from graph import adjacency
 from graph.names import entity_id
 from graph.resolution import Seed
+from retrieval.errors import Conflict, NotFound
 from retrieval.index import namespace_index
 from retrieval.legs.base import SearchView
 from retrieval.legs.entity_lookup import EntityLookup
@@ -52,13 +54,16 @@ async def act_by_hand(process: Process, name: str, action: str, what: Any) -> No
         match action:
             case "merge":
                 key, target = (each.casefold() for each in what)
-                await entities.merge_by_key(conn, ns, key, target, f"{key} as {target}")
+                with suppress(NotFound, Conflict):
+                    await entities.merge(conn, ns, entity_id(key), entity_id(target), f"{key} as {target}")
             case "separate":
                 row = await (await conn.execute("select min(merge) from entity_merge where ns = %s", (ns,))).fetchone()
                 if row and row[0]:
                     await entities.separate(conn, ns, row[0])
             case "name":
-                await entities.name_by_hand(conn, ns, what[0].casefold(), what[1])
+                with suppress(NotFound):
+                    root = entity_id(what[0].casefold())
+                    await entities.change_aliases(conn, ns, root, added=[what[1]], removed=(), check_names=False)
             case "unname":
                 removed = "delete from entity_alias where ns = %s and entity = %s and doc = -1 and key = %s"
                 await conn.execute(removed, (ns, entity_id(what[0].casefold()), what[1].casefold()))
@@ -152,7 +157,7 @@ async def test_a_search_sees_a_merge_wholly_or_not_at_all(process: Process, monk
     size, read_edges = snapshot.namespace.next_doc, adjacency.read_edges
     before = await EntityLookup(process.pool).seeds(snapshot.index, query, size)
     async with process.pool.connection() as conn, conn.transaction():
-        await entities.merge_by_key(conn, snapshot.index.ns, "bob smith", "robert", "m")
+        await entities.merge(conn, snapshot.index.ns, entity_id("bob smith"), entity_id("robert"), "m")
 
     async def asked_meanwhile(*args: Any, **options: Any) -> Any:
         seeds.append(await EntityLookup(process.pool).seeds(snapshot.index, query, size))
