@@ -11,7 +11,7 @@ from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.store import memories
 from retrieval.store.memories import Hydrated, HydratedMemory
 from retrieval.store.pool import Connection, Pool, translated
-from retrieval.store.visibility import eligibility
+from retrieval.store.visibility import seen_by
 from retrieval.types.search import SearchOptions
 
 
@@ -89,8 +89,7 @@ class TextReader:
             updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
             if not updated:
                 return rows
-            eligible = eligibility(self._request)
-            now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, eligible)
+            now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, seen_by(self._request))
         return [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
 
     def may_be_shown(self, memory: HydratedMemory) -> bool:

@@ -24,11 +24,12 @@ from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.transaction import Written
 from retrieval.store import documents, locking, memories, namespaces, turns, vectors
-from retrieval.store.locking import MemoryVersion, Which, by_id, matching
+from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.store.sessions import session_name, session_of
+from retrieval.store.visibility import Which, by_id, matching
 from retrieval.tasks import retried
 from retrieval.types.document import DocumentStatus
 from retrieval.types.memory import (

@@ -25,10 +25,11 @@ from retrieval.errors import CircularSupersession, Collided, Conflict
 from retrieval.ingest.graphs import TextsByAlias
 from retrieval.store import changes, documents, locking, memories, namespaces, sessions, turns
 from retrieval.store.bm25 import postings
-from retrieval.store.locking import MemoryVersion, Which, by_id
+from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Place, Turn, arrange, assign_places, destination, session_of
+from retrieval.store.visibility import Which, by_id
 from retrieval.types.document import DocumentStatus
 
 

@@ -35,7 +35,7 @@ from retrieval.store.bm25 import postings
 from retrieval.store.changes import take_snapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
-from retrieval.store.visibility import eligibility, eligible_by
+from retrieval.store.visibility import seen_by
 from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 
 _STEPS = 2 * (BESIDE + len(bm25_scoring.BEFORE_SHARES))
@@ -101,7 +101,9 @@ class PartialReader:
                 finding_words = (
                     _postings(conn, begun, query_terms, profile, fan_out) if Leg.BM25 in legs else _nothing()
                 )
-                finding_near = self._nearest(begun, request, embedding, fan_out) if Leg.VECTOR in legs else _nothing()
+                finding_near = (
+                    self._nearest(namespace, request, embedding, fan_out) if Leg.VECTOR in legs else _nothing()
+                )
                 found, docs = await asyncio.gather(
                     within_deadline(Leg.BM25.value, finding_words, deadline_s),
                     within_deadline(Leg.VECTOR.value, finding_near, deadline_s),
@@ -121,19 +123,18 @@ class PartialReader:
 
     async def _nearest(
         self,
-        begun: _Begun,
+        namespace: Namespace,
         request: SearchRequest,
         embedding: Callable[[], Awaitable[NDArray[np.float32]]],
         count: int,
     ) -> NDArray[np.int64]:
         """Ordinals of the nearest eligible memories, by the HNSW index and, if that finds too few, exactly."""
-        vector, eligible, namespace = HalfVector(await embedding()), eligibility(request), begun.snapshot.namespace
+        vector, which = HalfVector(await embedding()), seen_by(request)
         breadth = vectors.breadth(request.ef_search, max(namespace.next_doc, 1), 1.0)
         async with self._pool.connection() as conn:
-            found = await vectors.by_index(conn, namespace.ns, vector, k=count, eligible=eligible, ef_search=breadth)
+            found = await vectors.by_index(conn, namespace.ns, vector, k=count, which=which, ef_search=breadth)
             if len(found) < count:
-                docs = begun.snapshot.index.memories.slots.ordinals(np.flatnonzero(begun.eligible)).tolist()
-                found = await vectors.among(conn, namespace.ns, vector, k=count, docs=docs)
+                found = await vectors.exactly(conn, namespace.ns, vector, k=count, which=which)
             await vectors.check_generation(conn, namespace.ns, namespace.generation)
         return np.array([doc for doc, _ in found], np.int64)
 
@@ -144,12 +145,13 @@ async def _nothing() -> None:
 
 async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest) -> _Begun:
     asked_at, snapshot = time.monotonic(), await take_snapshot(conn)
-    options = eligibility(request) | {"not_id": None}  # excluded ids are left out where texts are read
-    visible_by = eligible_by(
-        eligibility(SearchOptions(as_of=request.as_of, include_superseded=request.include_superseded))
-    )
-    statement = _MEMORIES[0] + visible_by + _MEMORIES[1] + eligible_by(options) + _MEMORIES[2]
-    found = await (await conn.execute(statement, {**options, "ns": namespace.ns}, binary=True)).fetchone()
+    visible_by = seen_by(SearchOptions(as_of=request.as_of, include_superseded=request.include_superseded))
+    excluded = replace(request.exclude, ids=[])  # these are left out where texts are read
+    eligible_by = seen_by(replace(request, exclude=excluded))
+    statement = _MEMORIES[0] + visible_by.condition + _MEMORIES[1] + eligible_by.condition + _MEMORIES[2]
+    found = await (
+        await conn.execute(statement, {**eligible_by.parameters, "ns": namespace.ns}, binary=True)
+    ).fetchone()
     if found is None:
         raise NamespaceNotFound(namespace.name)
     next_doc, now, *sent = found

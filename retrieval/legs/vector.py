@@ -15,7 +15,7 @@ from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import vector_index
 from retrieval.store import vectors as stored_vectors
 from retrieval.store.pool import Pool
-from retrieval.store.visibility import eligibility
+from retrieval.store.visibility import by_ordinal, seen_by
 
 READ_BY_QUERY = 2_000
 """Most missing vectors that a query waits to read into the index; if more are missing, the database is searched."""
@@ -102,12 +102,12 @@ class VectorRetriever:
                 breadth = stored_vectors.breadth(query.request.ef_search, memories, count / memories)
                 details["breadth"] = breadth
                 found = await stored_vectors.by_index(
-                    conn, query.ns, embedding, k=query.fan_out, eligible=eligibility(query.request), ef_search=breadth
+                    conn, query.ns, embedding, k=query.fan_out, which=seen_by(query.request), ef_search=breadth
                 )
             if len(found) < min(query.fan_out, count):
                 plan.append("exact")
-                docs = slots.ordinals(np.flatnonzero(eligible)).tolist()
-                found = await stored_vectors.among(conn, query.ns, embedding, k=query.fan_out, docs=docs)
+                which = by_ordinal(slots.ordinals(np.flatnonzero(eligible)).tolist())
+                found = await stored_vectors.exactly(conn, query.ns, embedding, k=query.fan_out, which=which)
             await stored_vectors.check_generation(conn, query.ns, query.snapshot.index.generation)
         docs = slots.of(np.array([doc for doc, _ in found], np.int64))
         scores = np.array([score for _, score in found], np.float64)

@@ -26,9 +26,9 @@ from retrieval.index.strings import NONE
 from retrieval.index.terms import Postings
 from retrieval.ranking.dedup import deduplicate
 from retrieval.store import memories, namespaces
-from retrieval.store.locking import by_id
 from retrieval.store.memories import StoredMemory
 from retrieval.store.pool import Pool
+from retrieval.store.visibility import by_id
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.normalized_text import without_speaker
 from retrieval.types.memory import AddResult

@@ -8,7 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 from psycopg import AsyncConnection
 
 from retrieval.store import memories
-from retrieval.store.locking import Which
+from retrieval.store.visibility import Which
 from retrieval.types.memory import Memory
 
 # Groups come in the order of the index, so no more are made than the page has.

@@ -10,8 +10,7 @@ from typing import Any, LiteralString, NamedTuple
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
-from retrieval.store.visibility import eligibility, matching_by
-from retrieval.types.search import Filters, SearchOptions
+from retrieval.store.visibility import Which
 
 MOST_LOCKS = 128
 """Ids or sessions that a writer locks one by one; of more ids it locks as many hashed buckets, of sessions all.
@@ -78,24 +77,6 @@ _CHAINS = """
     )
     select id, array_agg(old) from chain group by id
 """
-
-
-class Which(NamedTuple):
-    """Some memories: a condition on `memory m`, and its parameters."""
-
-    condition: LiteralString
-    parameters: Mapping[str, Any]
-
-
-def by_id(ids: Collection[str]) -> Which | None:
-    """Those of some ids; None without any."""
-    return Which("m.id = any(%(ids)s)", {"ids": text_array([*ids])}) if ids else None
-
-
-def matching(filters: Filters) -> Which:
-    """All that match the filters."""
-    parameters = eligibility(SearchOptions(filters=filters))
-    return Which(matching_by(parameters), parameters)
 
 
 class MemoryVersion(NamedTuple):

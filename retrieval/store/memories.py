@@ -19,9 +19,9 @@ from graph.graph_rows import DocGraph
 from postgres.arrays import array_text, text_array
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
 from retrieval.errors import NotFound
-from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY, Which, by_id
+from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
 from retrieval.store.namespaces import Namespace
-from retrieval.store.visibility import eligibility, eligible_by
+from retrieval.store.visibility import Which, by_id, seen_by
 from retrieval.text.analysis import TermBag
 from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
 from retrieval.types.search import Filters, SearchOptions
@@ -256,9 +256,9 @@ async def page(
     conn: AsyncConnection[Any], ns: int, filters: Filters, *, after: int, limit: int
 ) -> Sequence[StoredMemory]:
     """Memories that match the filters with ordinals above `after`, in the order of insertion."""
-    parameters = eligibility(SearchOptions(filters=filters, include_superseded=True))
-    statement = _LIST[0] + eligible_by(parameters) + _LIST[1]
-    return await _all_stored(await conn.execute(statement, {**parameters, "ns": ns, "after": after, "limit": limit}))
+    which = seen_by(SearchOptions(filters=filters, include_superseded=True))
+    parameters = {**which.parameters, "ns": ns, "after": after, "limit": limit}
+    return await _all_stored(await conn.execute(_LIST[0] + which.condition + _LIST[1], parameters))
 
 
 class Hydrated:
@@ -282,15 +282,11 @@ async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> P
 
 
 async def hydrate_by_id(
-    conn: AsyncConnection[Any], ns: int, ids: Iterable[str], eligible: Mapping[str, Any]
+    conn: AsyncConnection[Any], ns: int, ids: Iterable[str], which: Which
 ) -> Mapping[str, HydratedMemory]:
-    """Memories as search results show them, by id; those that do not match, or do not exist, are absent.
-
-    `eligible` are the parameters of `eligible_by`.
-    """
-    parameters = {**eligible, "ns": ns, "ids": text_array([*ids])}
-    statement = _HYDRATE_BY_ID + eligible_by(eligible)
-    rows = await (await conn.execute(statement, parameters, binary=True)).fetchall()
+    """Memories as search results show them, by id; those that are not among `which`, or do not exist, are absent."""
+    parameters = {**which.parameters, "ns": ns, "ids": text_array([*ids])}
+    rows = await (await conn.execute(_HYDRATE_BY_ID + which.condition, parameters, binary=True)).fetchall()
     return {memory.id: memory for memory in map(_hydrated, rows)}
 
 

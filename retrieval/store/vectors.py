@@ -6,7 +6,7 @@ Vectors have unit length, so their inner products are cosines.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
 from retrieval.errors import VectorsReplaced
-from retrieval.store.visibility import eligible_by
+from retrieval.store.visibility import Which
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
 # is stored in addition to the one blended with preceding turns.
@@ -145,18 +145,15 @@ _GO_BY_INDEX: LiteralString = """
            set_config('hnsw.ef_search', %(ef_search)s, true)
 """
 
-_NEAREST: LiteralString = (
-    "select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and "
+_EXACTLY: tuple[LiteralString, LiteralString] = (
+    "select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and ",
+    """ order by similarity desc, m.id collate "C" limit %(k)s""",
 )
 
 # Those that do not stand in the index (store/vector_index.py).
 _UNINDEXED: tuple[LiteralString, LiteralString] = (
-    _NEAREST + "not m.indexed and ",
+    _EXACTLY[0] + "not m.indexed and ",
     " order by similarity desc limit %(k)s",
-)
-
-_AMONG: LiteralString = (
-    _NEAREST + """m.doc = any(%(docs)s::integer[]) order by similarity desc, m.id collate "C" limit %(k)s"""
 )
 
 
@@ -174,27 +171,26 @@ def breadth(ef_search: int, memories: int, share: float) -> int:
 
 
 async def by_index(
-    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, eligible: Mapping[str, Any], ef_search: int
+    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, which: Which, ef_search: int
 ) -> list[tuple[int, float]]:
-    """Approximate nearest neighbours of a unit vector by the index, as (ordinal, cosine), roughly in order.
+    """Approximate nearest neighbours of a unit vector among some memories, as (ordinal, cosine), roughly in order.
 
     At most `k`, and fewer if the index finds no more, followed by as many of those that are not in it; `conn` is in
-    no transaction. `eligible` are the parameters of `eligibility`, `ef_search` is the breadth of the search, at most
-    `MAX_EF_SEARCH`.
+    no transaction. `ef_search` is the breadth of the search, at most `MAX_EF_SEARCH`.
     """
-    condition = eligible_by(eligible)
-    parameters = {**eligible, "ns": ns, "embedding": embedding, "k": k}
+    parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
     # A pipeline is one round trip and one transaction, which the local settings need.
     async with conn.pipeline():
         await conn.execute(_GO_BY_INDEX, {"ef_search": str(ef_search)})
-        cursor = await conn.execute(_BY_INDEX[0] + condition + _BY_INDEX[1], parameters, binary=True)
-        unindexed = await conn.execute(_UNINDEXED[0] + condition + _UNINDEXED[1], parameters, binary=True)
+        cursor = await conn.execute(_BY_INDEX[0] + which.condition + _BY_INDEX[1], parameters, binary=True)
+        unindexed = await conn.execute(_UNINDEXED[0] + which.condition + _UNINDEXED[1], parameters, binary=True)
     return await cursor.fetchall() + await unindexed.fetchall()
 
 
-async def among(
-    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, docs: Iterable[int]
+async def exactly(
+    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, which: Which
 ) -> list[tuple[int, float]]:
-    """The `k` nearest among given memories, as (ordinal, cosine): in order, ties by id."""
-    parameters = {"ns": ns, "embedding": embedding, "k": k, "docs": array_text(docs)}
-    return await (await conn.execute(_AMONG, parameters, binary=True)).fetchall()
+    """Exact nearest neighbours among some memories: like `by_index`, but in order, ties by id."""
+    parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
+    statement = _EXACTLY[0] + which.condition + _EXACTLY[1]
+    return await (await conn.execute(statement, parameters, binary=True)).fetchall()

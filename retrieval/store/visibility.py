@@ -1,15 +1,16 @@
-"""Which memories a query may see: the single predicate that every leg and listing applies."""
+"""Which memories a statement is about; that a query may see them is the single predicate of every leg and listing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, LiteralString
+from collections.abc import Collection, Mapping
+from typing import Any, LiteralString, NamedTuple
 
 from psycopg.types.json import Jsonb
 
-from retrieval.types.search import SearchOptions
+from postgres.arrays import array_text, text_array
+from retrieval.types.search import Exclude, Filters, SearchOptions
 
-# By parameter: the condition that applies if it is not null.
+# By parameter: the condition that applies if it has a value.
 _FILTERS: Mapping[str, LiteralString] = {
     "tags_all": "m.tags @> %(tags_all)s::text[]",
     "tags_any": "m.tags && %(tags_any)s::text[]",
@@ -27,49 +28,60 @@ _FILTERS: Mapping[str, LiteralString] = {
 
 _AND: LiteralString = " and "
 
+_NOTHING = Exclude()
 
-def eligibility(options: SearchOptions) -> dict[str, Any]:
-    """The parameters of `eligible_by` for what a search may see."""
-    filters, exclude = options.filters, options.exclude
-    return {
-        "as_of": options.as_of,
-        "include_superseded": options.include_superseded,
-        "tags_all": filters.tags_all or None,
-        "tags_any": filters.tags_any or None,
-        "kind": list(filters.kind) or None,
-        "session_id": filters.session_id or None,
-        "document_id": filters.document_id or None,
-        "speaker": filters.speaker or None,
+
+class Which(NamedTuple):
+    """Some memories: a condition on `memory m`, and its parameters."""
+
+    condition: LiteralString
+    parameters: Mapping[str, Any]
+
+
+def by_id(ids: Collection[str]) -> Which | None:
+    """Those of some ids; None without any."""
+    return Which("m.id = any(%(ids)s)", {"ids": text_array([*ids])}) if ids else None
+
+
+def by_ordinal(docs: Collection[int]) -> Which:
+    """Those of some ordinals."""
+    return Which("m.doc = any(%(docs)s::integer[])", {"docs": array_text(docs)})
+
+
+def matching(filters: Filters, exclude: Exclude = _NOTHING) -> Which:
+    """All that match the filters and are not excluded."""
+    values = {
+        "tags_all": filters.tags_all,
+        "tags_any": filters.tags_any,
+        "kind": list(filters.kind),
+        "session_id": filters.session_id,
+        "document_id": filters.document_id,
+        "speaker": filters.speaker,
         "created_after": filters.created_after,
         "created_before": filters.created_before,
-        "metadata": Jsonb(filters.metadata) if filters.metadata else None,
-        "not_id": exclude.ids or None,
-        "not_session_id": exclude.session_id or None,
+        "metadata": filters.metadata and Jsonb(filters.metadata),
+        "not_id": exclude.ids,
+        "not_session_id": exclude.session_id,
         "not_created_after": exclude.created_after,
     }
+    parameters = {name: value for name, value in values.items() if value}
+    return Which(_AND.join(_FILTERS[name] for name in parameters) or "true", parameters)
 
 
-def matching_by(parameters: Mapping[str, Any]) -> LiteralString:
-    """SQL over `memory m`: it matches the filters and is not excluded, by these parameters of `eligibility`."""
-    used = [condition for name, condition in _FILTERS.items() if parameters[name] is not None]
-    return _AND.join(used) if used else "true"
+def seen_by(options: SearchOptions) -> Which:
+    """All that a search may see: those that match, created, not expired and not superseded at `as_of` (null: now).
 
-
-def eligible_by(parameters: Mapping[str, Any]) -> LiteralString:
-    """The same, and it is created, not expired and not superseded at `as_of` (null: now).
-
-    >>> from retrieval.types.search import Filters
-    >>> eligible_by(eligibility(SearchOptions(filters=Filters(kind=["chunk"]), include_superseded=True)))
+    >>> seen_by(SearchOptions(filters=Filters(kind=["chunk"]), include_superseded=True)).condition
     '(m.expires_at is null or m.expires_at > now()) and m.kind = any(%(kind)s::text[])'
     """
     as_of: LiteralString = "%(as_of)s::timestamptz"
-    conditions: list[LiteralString] = []
-    if parameters["as_of"] is None:
-        conditions.append("(m.expires_at is null or m.expires_at > now())")
+    if options.as_of is None:
+        conditions: list[LiteralString] = ["(m.expires_at is null or m.expires_at > now())"]
         superseded: LiteralString = "m.superseded_at is null"
     else:
-        conditions += ["m.created_at <= " + as_of, "(m.expires_at is null or m.expires_at > " + as_of + ")"]
+        conditions = ["m.created_at <= " + as_of, "(m.expires_at is null or m.expires_at > " + as_of + ")"]
         superseded = "(m.superseded_at is null or m.superseded_at > " + as_of + ")"
-    if not parameters["include_superseded"]:
+    if not options.include_superseded:
         conditions.append(superseded)
-    return _AND.join([*conditions, matching_by(parameters)])
+    matched = matching(options.filters, options.exclude)
+    return Which(_AND.join([*conditions, matched.condition]), {**matched.parameters, "as_of": options.as_of})

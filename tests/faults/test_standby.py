@@ -13,8 +13,8 @@ from retrieval.errors import StoreUnavailable
 from retrieval.index import small_namespaces
 from retrieval.index.namespace_index import NamespaceIndex, one_snapshot
 from retrieval.ingest import transaction
-from retrieval.store.locking import by_id
 from retrieval.store.pool import open_pool
+from retrieval.store.visibility import by_id
 from retrieval.types.search import SearchRequest
 from tests.faults.servers import Server, Servers
 from tests.integration.index.test_registry import Process, assert_right, memory

@@ -14,6 +14,7 @@ from retrieval.errors import NotFound
 from retrieval.ingest.service import Ingest
 from retrieval.store import changes, locking, namespaces
 from retrieval.store.pool import Pool
+from retrieval.store.visibility import by_id, matching
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters
@@ -39,9 +40,9 @@ async def test_rows_that_are_locked_by_id_or_by_filter_are_nobody_else_s(ingest:
     async with pool.connection() as conn, pool.connection() as other:
         ns = (await namespaces.find(conn, "n")).ns
         async with conn.transaction():
-            await locking.lock(conn, ns, locking.by_id(["a"]))
+            await locking.lock(conn, ns, by_id(["a"]))
             assert await (await other.execute(FREE)).fetchall() == [("b",), ("c",)]
-            await locking.lock(conn, ns, locking.matching(Filters(tags_any=["tagged"])))
+            await locking.lock(conn, ns, matching(Filters(tags_any=["tagged"])))
             assert await (await other.execute(FREE)).fetchall() == [("b",)]
 
 

@@ -19,7 +19,7 @@ from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
 from retrieval.store import namespaces
 from retrieval.store.pool import Pool
-from retrieval.store.visibility import eligibility, eligible_by
+from retrieval.store.visibility import seen_by
 from retrieval.types.memory import MemoryInput, RelationInput
 from retrieval.types.namespace import CustomRule, InverseRule, NamespaceSettings, RuleInput
 from retrieval.types.search import Filters, SearchOptions
@@ -171,8 +171,8 @@ async def test_a_premise_that_the_query_may_not_see_proves_nothing(conn: AsyncCo
         found = await around(conn, {ANN: 1.0}, rules, eligible="m.doc <> %(hidden)s", hidden=hidden)
         assert hidden not in {step.doc for edge in found for step in edge.derivation}
         assert len(followed(found)) == left
-    seen = eligibility(SearchOptions(filters=Filters(tags_any=["t1", "t3"])))
-    assert shown(await around(conn, {ANN: 1.0}, rules, eligible=eligible_by(seen), **seen)) == shown(
+    seen = seen_by(SearchOptions(filters=Filters(tags_any=["t1", "t3"])))
+    assert shown(await around(conn, {ANN: 1.0}, rules, eligible=seen.condition, **seen.parameters)) == shown(
         await around(conn, {ANN: 1.0}, rules, eligible="m.doc <> 2")
     )
 

@@ -37,9 +37,8 @@ from retrieval.ingest import transaction
 from retrieval.ingest.service import Ingest
 from retrieval.store import changes, namespaces
 from retrieval.store.bm25 import compaction
-from retrieval.store.locking import by_id
 from retrieval.store.pool import Pool, open_pool
-from retrieval.store.visibility import eligibility, eligible_by
+from retrieval.store.visibility import by_id, seen_by
 from retrieval.text.analysis import analyze, term_id
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Exclude, Filters, SearchRequest
@@ -229,10 +228,10 @@ async def assert_masks(process: Process, name: str) -> None:
             request = SearchRequest(
                 query="q", filters=filters, exclude=exclude, as_of=as_of, include_superseded=superseded
             )
-            parameters = eligibility(request)
+            which = seen_by(request)
             rows = await conn.execute(
-                "select m.doc from memory m where m.ns = %(ns)s and " + eligible_by(parameters) + " order by m.doc",
-                {"ns": snapshot.namespace.ns, **parameters},
+                "select m.doc from memory m where m.ns = %(ns)s and " + which.condition + " order by m.doc",
+                {"ns": snapshot.namespace.ns, **which.parameters},
             )
             _, eligible = snapshot.index.memories.masks(request, now=snapshot.now)
             expected = [doc for (doc,) in await rows.fetchall()]

@@ -20,7 +20,7 @@ from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import namespaces, vector_index, vectors
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
-from retrieval.store.visibility import eligibility
+from retrieval.store.visibility import seen_by
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings
@@ -234,7 +234,7 @@ async def test_vectors_that_are_not_in_the_index_yet_are_found_and_enter_it(
         ns = (await namespaces.find(conn, "n")).ns
 
         async def found() -> tuple[list[int], int]:
-            hits = await vectors.by_index(conn, ns, query, k=6, eligible=eligibility(SearchOptions()), ef_search=64)
+            hits = await vectors.by_index(conn, ns, query, k=6, which=seen_by(SearchOptions()), ef_search=64)
             unindexed = await (await conn.execute("select from memory where ns = %s and not indexed", [ns])).fetchall()
             return [doc for doc, _ in sorted(hits, key=lambda hit: -hit[1])][:6], len(unindexed)
 

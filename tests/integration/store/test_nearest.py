@@ -16,7 +16,7 @@ from retrieval.store import vectors
 from retrieval.store.memories import NewMemory, insert
 from retrieval.store.migrate import bundled, migrate
 from retrieval.store.pool import Connection, open_pool
-from retrieval.store.visibility import eligibility
+from retrieval.store.visibility import by_ordinal, seen_by
 from retrieval.text.analysis import bag
 from retrieval.types.memory import Kind, MemoryInput
 from retrieval.types.search import Filters, SearchOptions
@@ -25,7 +25,7 @@ from tests.conftest import PostgresServer
 LARGE, SMALL, OTHER = 1, 2, 77
 SIZES = {LARGE: 400, SMALL: 60, OTHER: 100}
 START = datetime(2024, 1, 1, tzinfo=UTC)
-EVERYTHING = eligibility(SearchOptions())
+EVERYTHING = seen_by(SearchOptions())
 ENTER_ALL: LiteralString = "update memory set indexed = true"
 # As the first version did.
 INSERT: LiteralString = """
@@ -104,7 +104,7 @@ async def test_the_index_finds_a_namespace_among_others(conn: Connection, ns: in
     """Nearly all that an exact look finds, whatever the share of the namespace in the index."""
     before, found, k = await uses_of_index(conn), 0, 10
     for query in queries(20):
-        rows = await vectors.by_index(conn, ns, HalfVector(query), k=k, eligible=EVERYTHING, ef_search=64)
+        rows = await vectors.by_index(conn, ns, HalfVector(query), k=k, which=EVERYTHING, ef_search=64)
         assert len(rows) == k
         stored = unit_vectors(ns, SIZES[ns])
         assert [score for _, score in rows] == pytest.approx([float(stored[doc] @ query) for doc, _ in rows], abs=2e-3)
@@ -129,11 +129,11 @@ async def test_directions_of_namespaces(conn: Connection) -> None:
 @pytest.mark.parametrize("step", [2, 20, 200])
 async def test_a_filter_starves_no_search(conn: Connection, step: int) -> None:
     """All that are eligible are found up to k, if only one in 200 is."""
-    eligible = eligibility(SearchOptions(filters=Filters(tags_all=[f"every {step}"])))
+    which = seen_by(SearchOptions(filters=Filters(tags_all=[f"every {step}"])))
     docs = list(range(0, SIZES[LARGE], step))
     for query in queries(5):
         found = await vectors.by_index(
-            conn, LARGE, HalfVector(query), k=40, eligible=eligible, ef_search=vectors.breadth(64, 400, 1 / step)
+            conn, LARGE, HalfVector(query), k=40, which=which, ef_search=vectors.breadth(64, 400, 1 / step)
         )
         assert len(found) == min(40, len(docs))
         assert {doc for doc, _ in found} <= set(docs)
@@ -144,12 +144,12 @@ async def test_a_filter_starves_no_search(conn: Connection, step: int) -> None:
 async def test_an_exact_look_among_some(conn: Connection) -> None:
     docs = list(range(0, SIZES[LARGE], 7))
     for query in queries(5):
-        found = await vectors.among(conn, LARGE, HalfVector(query), k=12, docs=docs)
+        found = await vectors.exactly(conn, LARGE, HalfVector(query), k=12, which=by_ordinal(docs))
         scores = [score for _, score in found]
         assert scores == sorted(scores, reverse=True)
         assert [doc for doc, _ in found] == exactly(LARGE, query, docs, 12)
-    assert await vectors.among(conn, LARGE, HalfVector(query), k=12, docs=[]) == []
-    gone = await vectors.among(conn, LARGE, HalfVector(query), k=12, docs=[SIZES[LARGE], 10_000])
+    assert await vectors.exactly(conn, LARGE, HalfVector(query), k=12, which=by_ordinal([])) == []
+    gone = await vectors.exactly(conn, LARGE, HalfVector(query), k=12, which=by_ordinal([SIZES[LARGE], 10_000]))
     assert gone == []
 
 
@@ -158,7 +158,7 @@ async def test_ties_at_the_cut_go_by_id(conn: Connection) -> None:
     same = unit_vectors(9, 1)[0]
     added = [1_001, 999, 1_000]
     await insert(conn, LARGE, {doc: memory(LARGE, doc, same) for doc in added})
-    found = await vectors.among(conn, LARGE, HalfVector(same), k=2, docs=added)
+    found = await vectors.exactly(conn, LARGE, HalfVector(same), k=2, which=by_ordinal(added))
     assert [doc for doc, _ in found] == [1_000, 1_001]
 
 
@@ -174,5 +174,5 @@ async def test_a_database_with_memories_gets_the_index(empty_database_url: str) 
         await insert(conn, SMALL, {doc: memory(SMALL, doc, vector) for doc, vector in later if doc >= 40})
         await conn.execute(ENTER_ALL)
         for query in queries(5):
-            found = await vectors.by_index(conn, SMALL, HalfVector(query), k=10, eligible=EVERYTHING, ef_search=64)
+            found = await vectors.by_index(conn, SMALL, HalfVector(query), k=10, which=EVERYTHING, ef_search=64)
             assert len({doc for doc, _ in found} & set(exactly(SMALL, query, range(SIZES[SMALL]), 10))) >= 9

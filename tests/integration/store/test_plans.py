@@ -14,7 +14,7 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.store import memories
-from retrieval.store.locking import by_id
+from retrieval.store.visibility import by_id
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import ContextRequest
 from tests.serving import settings_for
