@@ -289,7 +289,6 @@ class Trivet:
 
         Raises NotFound if there is no such namespace or memory, InvalidInput if the changed memory is not a valid one.
         """
-        check_name(namespace)
         check_storable(memory_id, ("id",))
         return await self._ingest.patch(namespace, memory_id, patch)
 
@@ -320,14 +319,12 @@ class Trivet:
         Raises NotFound if there is no such namespace, InvalidInput if neither is given or both are, for a change that
         is not valid, or if too many match.
         """
-        check_name(namespace)
         check_storable(ids, ("ids",))
         check_storable(filters, ("filters",))
         return await self._ingest.update(namespace, patch, ids=ids, filters=filters)
 
     async def delete(self, namespace: str, memory_id: str) -> None:
         """Delete a memory from every leg; raises NotFound if there is no such namespace or memory."""
-        check_name(namespace)
         check_storable(memory_id, ("id",))
         await self._ingest.delete(namespace, memory_id)
 
@@ -336,7 +333,6 @@ class Trivet:
 
         Raises NotFound if there is no such namespace, InvalidInput if neither is given or both are.
         """
-        check_name(namespace)
         check_storable(ids, ("ids",))
         check_storable(filters, ("filters",))
         return await self._ingest.delete_many(namespace, ids=ids, filters=filters)

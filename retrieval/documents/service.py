@@ -153,7 +153,6 @@ class DocumentService:
 
     async def delete(self, namespace: str, document_id: str) -> None:
         """Delete a document with its chunks; raises NotFound if there is no such namespace or document."""
-        namespaces.check_name(namespace)
         check_storable(document_id, ("id",))
         await self._ingest.delete_document(namespace, document_id)
 

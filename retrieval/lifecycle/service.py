@@ -15,7 +15,6 @@ from retrieval.ingest.service import Ingest
 from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
 from retrieval.store import entities, export, memories, namespaces
 from retrieval.store.mentions import family_of, said_and_mentioned
-from retrieval.store.namespaces import check_name
 from retrieval.store.pool import Pool, connect, translated
 from retrieval.tasks import retried
 from retrieval.types.memory import ForgetReceipt, ForgetRequest, MemoryHistory
@@ -48,7 +47,6 @@ class LifeCycle:
             NotFound: there is no such namespace; before the first piece.
             StoreUnavailable: the database cannot be reached or is lost.
         """
-        check_name(namespace)
         with translated():
             async with self._exporting, await connect(self._url) as conn, export.snapshot(conn, namespace) as found:
                 header = ExportHeader(

@@ -139,7 +139,8 @@ def check_new_name(name: str) -> None:
 
 
 async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
-    """The namespace with that name; raises NotFound if it does not exist."""
+    """The namespace with that name; raises InvalidInput for a bad name, NotFound if there is none."""
+    check_name(name)
     namespace = await _find(conn, name)
     if namespace is None:
         raise NamespaceNotFound(name)
@@ -148,8 +149,7 @@ async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
 
 @asynccontextmanager
 async def opened(pool: Pool, name: str) -> AsyncIterator[tuple[Connection, Namespace]]:
-    """A connection and the namespace with that name; raises InvalidInput for a bad name, NotFound if there is none."""
-    check_name(name)
+    """A connection and the namespace with that name; raises as `find` does."""
     async with pool.connection() as conn:
         yield conn, await find(conn, name)
 
