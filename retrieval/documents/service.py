@@ -8,7 +8,6 @@ import binascii
 import codecs
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
@@ -23,6 +22,7 @@ from retrieval.errors import InvalidInput, NotFound
 from retrieval.ids import uuid7
 from retrieval.ingest.service import Ingest
 from retrieval.store import documents, namespaces
+from retrieval.store.documents import StoredDocument
 from retrieval.store.pool import Pool
 from retrieval.types.document import (
     MAX_DOCUMENT_BYTES,
@@ -34,7 +34,7 @@ from retrieval.types.document import (
     DocumentPage,
     DocumentReceipt,
 )
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import Memory, MemoryInput
 from retrieval.types.namespace import DEFAULT_EMBEDDER
 from retrieval.validation import check_names, check_storable
 
@@ -123,7 +123,7 @@ class DocumentService:
         ends = list(accumulate(len(chunk.text) for chunk in chunks))
         first = chunks[0]
         return Document(
-            **_described(document_id, first.title, first.created_at, first.tags, first.metadata),
+            **_described(document_id, first),
             chunks=[
                 DocumentChunk(
                     id=chunk.id,
@@ -144,10 +144,7 @@ class DocumentService:
         async with namespaces.opened(self._pool, namespace) as (conn, found):
             rows = await documents.page(conn, found.ns, after=cursor, limit=limit + 1)
         return DocumentPage(
-            documents=[
-                DocumentInfo(**_described(row.id, row.title, row.created_at, row.tags, row.metadata), chunks=row.chunks)
-                for row in rows[:limit]
-            ],
+            documents=[DocumentInfo(**_described(row.id, row), chunks=row.chunks) for row in rows[:limit]],
             next_cursor=rows[limit - 1].id if len(rows) > limit else None,
         )
 
@@ -222,18 +219,16 @@ def _content_of(document: DocumentInput) -> bytes:
     return content
 
 
-def _described(
-    document_id: str, title: str | None, created_at: datetime, tags: list[str], metadata: Mapping[str, Any]
-) -> dict[str, Any]:
+def _described(document_id: str, first: Memory | StoredDocument) -> dict[str, Any]:
     """What is said of a document, from its first chunk; a chunk that came as a memory has only the title."""
-    info = _info_of(metadata)
+    info = _info_of(first.metadata)
     return {
         "id": document_id,
-        "title": info.title if OWN_KEY in metadata else title,
+        "title": info.title if OWN_KEY in first.metadata else first.title,
         "media_type": info.media_type,
-        "created_at": created_at,
-        "tags": tags,
-        "metadata": {name: value for name, value in metadata.items() if name != OWN_KEY},
+        "created_at": first.created_at,
+        "tags": first.tags,
+        "metadata": {name: value for name, value in first.metadata.items() if name != OWN_KEY},
     }
 
 
