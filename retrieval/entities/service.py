@@ -18,7 +18,7 @@ from graph.names import normalize
 from graph.store import Alias
 from graph.visible import MAX_EVIDENCE, STATED_STRENGTH, Relation, VisibleGraph, co_mentions
 from retrieval.entities.pages import aliases_of, entity_page
-from retrieval.entities.view import EntityView, entity_code, entity_number, joined
+from retrieval.entities.view import EntityView, entity_code, entity_number
 from retrieval.errors import Collided, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.index.registry import IndexRegistry
@@ -147,21 +147,18 @@ class EntityService:
         async with self._view(name, options, words=words) as view:
             start = await view.entity(entity_id)
             reached = await view.expand(start.entity, hops=hops)
-            strengths = reached.strengths
-            ranked = sorted(strengths, key=lambda each: (reached.hops[each], -strengths[each], each))[1:]
-            kept = {start.entity, *ranked[:limit]}
+            ranked = sorted((hop, -strength, entity) for entity, (hop, strength) in reached.items())[1:]
             neighbors = [
-                Neighbor(
-                    **asdict(view.summary(entity)), hops=reached.hops[entity], strength=round(strengths[entity], 6)
-                )
-                for entity in ranked[:limit]
+                Neighbor(**asdict(view.summary(entity)), hops=hop, strength=round(-less, 6))
+                for hop, less, entity in ranked[:limit]
             ]
-            ties = [tie for pair, tie in reached.ties.items() if kept.issuperset(pair)]
+            kept = {start.entity, *(entity for _, _, entity in ranked[:limit])}
+            ties = [tie for pair, tie in view.ties.items() if kept.issuperset(pair)]
             return Neighborhood(
                 entity=view.summary(start.entity),
                 neighbors=neighbors,
                 edges=view.edges(sorted(ties, key=lambda tie: (-tie.strength, tie.entity, tie.other))),
-                truncated=reached.is_cut or len(ranked) > limit,
+                truncated=view.is_cut or len(ranked) > limit,
             )
 
     async def paths(
@@ -185,18 +182,15 @@ class EntityService:
             if source == target:
                 raise InvalidInput("must be another entity than the source", loc=("target",))
             ends = source, target
-            expansions = [
-                await view.expand(source, hops=(max_hops + 1) // 2, always=ends),
-                await view.expand(target, hops=max(max_hops // 2, 1), always=ends),
-            ]
-            ties = joined(expansions)
-            edges: list[Weighted] = [(*pair, tie.strength) for pair, tie in ties.items()]
+            await view.expand(source, hops=(max_hops + 1) // 2, always=ends)
+            await view.expand(target, hops=max(max_hops // 2, 1), always=ends)
+            edges: list[Weighted] = [(*pair, tie.strength) for pair, tie in view.ties.items()]
             found = await asyncio.to_thread(shortest_paths, edges, source, target, max_hops=max_hops, most=limit)
             paths = []
             for path in found:
-                steps = [ties[min(pair), max(pair)] for pair in pairwise(path)]
+                steps = [view.ties[min(pair), max(pair)] for pair in pairwise(path)]
                 paths.append(EntityPath(entities=[view.summary(each) for each in path], edges=view.edges(steps)))
-            return EntityPaths(paths=paths, truncated=any(each.is_cut for each in expansions))
+            return EntityPaths(paths=paths, truncated=view.is_cut)
 
     async def graph(
         self, name: str, options: SearchOptions = EVERYTHING, *, limit: int = 200, words: bool = False

@@ -47,23 +47,6 @@ def entity_number(code: str) -> int | None:
     return (int(code, 16) + 2**63) % 2**64 - 2**63
 
 
-@dataclass(kw_only=True, slots=True)
-class Expansion:
-    """What was reached from an entity.
-
-    Attributes:
-        hops: of each entity reached; 0 for the start.
-        strengths: how strongly each is tied to the start, in (0, 1].
-        ties: all that were read, by the two entities in ascending order.
-        is_cut: whether a limit or the deadline left something out.
-    """
-
-    hops: dict[int, int]
-    strengths: dict[int, float]
-    ties: dict[tuple[int, int], Tie]
-    is_cut: bool
-
-
 @dataclass(slots=True)
 class EntityView:
     """The visible graph of a namespace with the names of its entities.
@@ -71,6 +54,9 @@ class EntityView:
     Attributes:
         seen: the memories that count; held, so that the index keeps what it knows of these.
         words: whether words, dates and identifiers are shown beside names.
+        ties: those that `expand` has read, by the two entities in ascending order; each is read from one end, and that
+            with more evidence is kept.
+        is_cut: whether a limit or the deadline has left something out of it.
     """
 
     conn: Connection
@@ -78,6 +64,8 @@ class EntityView:
     seen: SearchView
     graph: VisibleGraph
     words: bool = False
+    ties: dict[tuple[int, int], Tie] = field(default_factory=dict)
+    is_cut: bool = False
     _known: dict[int, StoredEntity] = field(default_factory=dict)
 
     @property
@@ -122,32 +110,36 @@ class EntityView:
         names = {each for each, row in self.snapshot.index.names.rows_of(entities.tolist()).items() if row.is_name}
         return np.isin(entities, [*names, *always])
 
-    async def expand(self, start: int, *, hops: int, always: Collection[int] = ()) -> Expansion:
-        """Go from an entity to those tied to it, from the strongest of each hop on; those in `always` are shown."""
+    async def expand(self, start: int, *, hops: int, always: Collection[int] = ()) -> dict[int, tuple[int, float]]:
+        """Go from an entity to those tied to it, from the strongest of each hop on; those in `always` are shown.
+
+        Returns the hop of each entity reached, 0 for the start, and how strongly it is tied to the start, in (0, 1].
+        """
         began = monotonic()
-        reached = Expansion(hops={start: 0}, strengths={start: 1.0}, ties={}, is_cut=False)
+        reached = {start: (0, 1.0)}
         frontier = [start]
         for hop in range(1, hops + 1):
             found: dict[int, float] = {}
             for entity in frontier:
                 if monotonic() - began > DEADLINE_S:
-                    reached.is_cut = True
+                    self.is_cut = True
                     break
                 ties, cut = self.graph.ties_of(entity, most=MAX_TIES, counts=partial(self.may_be_shown, always=always))
-                reached.is_cut |= cut
+                self.is_cut |= cut
                 known = await self.shown([tie.other for tie in ties])
                 shown = [tie for tie in ties if tie.other in always or tie.other in known]
                 for tie in shown:
-                    _keep(reached.ties, tie)
-                    strength = reached.strengths[entity] * tie.strength / shown[0].strength
-                    if tie.other not in reached.hops:
+                    pair = min(tie.entity, tie.other), max(tie.entity, tie.other)
+                    if pair not in self.ties or tie.shared > self.ties[pair].shared:
+                        self.ties[pair] = tie
+                    strength = reached[entity][1] * tie.strength / shown[0].strength
+                    if tie.other not in reached:
                         found[tie.other] = max(strength, found.get(tie.other, 0.0))
                 await asyncio.sleep(0)  # let other requests run
             ranked = sorted(found, key=lambda entity: (-found[entity], entity))
-            reached.hops.update(dict.fromkeys(ranked, hop))
-            reached.strengths.update(found)
+            reached |= {entity: (hop, found[entity]) for entity in ranked}
             frontier = ranked[:MAX_EXPANDED]
-            reached.is_cut |= hop < hops and len(ranked) > MAX_EXPANDED
+            self.is_cut |= hop < hops and len(ranked) > MAX_EXPANDED
         return reached
 
     def summary(self, entity: int, mentions: int | None = None) -> EntitySummary:
@@ -186,19 +178,3 @@ class EntityView:
             memories=memories,
             evidence=self.ids(docs[:MAX_EVIDENCE]),
         )
-
-
-def joined(expansions: Iterable[Expansion]) -> dict[tuple[int, int], Tie]:
-    """The ties of several expansions."""
-    ties: dict[tuple[int, int], Tie] = {}
-    for expansion in expansions:
-        for tie in expansion.ties.values():
-            _keep(ties, tie)
-    return ties
-
-
-def _keep(ties: dict[tuple[int, int], Tie], tie: Tie) -> None:
-    """Of the ties between two entities keep the one with more evidence: each is read from one end."""
-    pair = min(tie.entity, tie.other), max(tie.entity, tie.other)
-    if pair not in ties or tie.shared > ties[pair].shared:
-        ties[pair] = tie
