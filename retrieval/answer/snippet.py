@@ -125,10 +125,10 @@ def _cut(text: str, start: int, end: int, max_chars: int) -> str:
     if first > 0:
         space = text.rfind(" ", max(0, first - 1), first)
         space = space if space >= 0 else text.find(" ", first, min(first + _REACH, max(start, first)))
-        first = space + 1 if space >= 0 else _next_grapheme(text, first)
+        first = space + 1 if space >= 0 else _between_graphemes(text, range(first, min(first + _REACH, len(text))))
     if last < len(text):
         space = text.rfind(" ", max(last - _REACH, min(end, last), first + 1), last + 1)
-        last = space if space >= 0 else _previous_grapheme(text, last, first)
+        last = space if space >= 0 else _between_graphemes(text, range(last, max(last - _REACH, first), -1))
     return (ELLIPSIS if first else "") + text[first:last].strip() + (ELLIPSIS if last < len(text) else "")
 
 
@@ -151,15 +151,6 @@ def _is_flag_half(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def _next_grapheme(text: str, position: int) -> int:
-    for moved in range(position, min(position + _REACH, len(text))):
-        if not _inside_grapheme(text, moved):
-            return moved
-    return position
-
-
-def _previous_grapheme(text: str, position: int, first: int) -> int:
-    for moved in range(position, max(position - _REACH, first), -1):
-        if not _inside_grapheme(text, moved):
-            return moved
-    return position
+def _between_graphemes(text: str, places: range) -> int:
+    """The first of some places at which a cut splits no grapheme; the very first if it would at each."""
+    return next((place for place in places if not _inside_grapheme(text, place)), places.start)
