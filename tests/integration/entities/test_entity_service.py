@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from graph.visible import RECENT
 from retrieval.engine import Trivet
 from retrieval.entities import pages, service, view
 from retrieval.errors import InvalidInput, NotFound
@@ -196,6 +197,26 @@ async def test_neighbours_come_by_distance(town: Trivet) -> None:
     assert [each.name for each in cut.neighbors] == ["Bela"]
     assert cut.truncated
     assert len(cut.edges) == 1
+
+
+async def test_neighbours_from_which_the_next_hop_does_not_start_are_told(
+    town: Trivet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(view, "MAX_EXPANDED", 1)
+    (bela,) = await ids_of(town, "Bela")
+    assert not (await town.entities.neighbors(NS, bela)).truncated
+    assert (await town.entities.neighbors(NS, bela, hops=2)).truncated
+
+
+async def test_a_tie_has_the_evidence_of_the_end_that_knows_more(town: Trivet) -> None:
+    """Of an entity with many memories only the latest are read."""
+    alone = [fact(number, "Emil is alone.", "Emil") for number in range(101, 100 + RECENT)]
+    both = [fact(number, "Emil met Fay.", "Emil", "Fay") for number in (100, 100 + RECENT)]
+    await town.add(NS, [both[0], *alone, both[1]])
+    (emil,) = await ids_of(town, "Emil")
+    for hops, memories in ((1, 1), (2, 2)):
+        (edge,) = (await town.entities.neighbors(NS, emil, hops=hops)).edges
+        assert edge.memories == memories
 
 
 async def test_paths_lead_over_those_who_met(town: Trivet) -> None:
