@@ -168,7 +168,10 @@ class ProfileRegistry:
             rows = await _versions(conn, name)
             version = await store.roll_back(conn, name)
             if version is None:
-                raise Conflict(f"no version of profile {name!r} was live before; there is nothing to roll back to")
+                raise Conflict(
+                    f"no version of profile {name!r} was live before; there is nothing to roll back to. "
+                    "To leave the profile, give the namespace another one in its setting `profile`"
+                )
         return next(_profile(row) for row in rows if row.version == version)
 
     async def set_shadow(self, name: str, version: int, share: float) -> None:
