@@ -98,7 +98,7 @@ def verdict_lines(figures: Figures) -> list[str]:
         judged = _JUDGED[test.verdict]
         lines.append(
             f"{HEADINGS[test.measure]}: {test.system} is {judged} {test.baseline}, {known} "
-            f"({show_interval(test.comparison.difference, signed=True)}, p {test.corrected_p:.4f})"
+            f"({show_interval(test.comparison.difference, signed=True)}, p (Holm) {test.corrected_p:.4f})"
         )
     return lines
 

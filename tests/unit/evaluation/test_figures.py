@@ -285,6 +285,7 @@ def test_the_plain_report_names_every_figure() -> None:
         "adaptive - bm25",
         "adaptive - without-graph",
         "nDCG@10: adaptive is not significantly different from bm25, the best single leg (+.",
+        "], p (Holm) ",
         ".500 [.500 .500] in 900",
         "graph 3",
         "2 sets, each counts alike: toy, other",
