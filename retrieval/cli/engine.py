@@ -31,6 +31,6 @@ def with_engine(settings: Settings, use: Callable[[Trivet], Awaitable[T]]) -> T:
             except NamespaceNotFound as exc:
                 names = [each.name for each in await engine.list_namespaces()]
                 others = ", ".join(names[:MOST_NAMES]) + ", …" * (len(names) > MOST_NAMES)
-                raise NotFound(f"{exc}; " + (f"-n takes one of {others}" if names else "there is none yet")) from exc
+                raise NotFound(f"{exc}; " + (f"choose one by -n: {others}" if names else "there is none yet")) from exc
 
     return asyncio.run(call())

@@ -39,7 +39,7 @@ def test_memories_are_listed_by_filters_and_pages(cli: Cli) -> None:
     cursor = page.split("--cursor ")[1].split()[0]
     assert _ids(cli, "--cursor", cursor) == ["m3", "m4"]
     assert "there are more" not in cli("list", "-n", "ana", "--cursor", cursor).output
-    assert cli("list", status=1).output == "Error: there is no namespace 'default'; -n takes one of ana\n"
+    assert cli("list", status=1).output == "Error: there is no namespace 'default'; choose one by -n: ana\n"
 
 
 def test_one_memory_is_shown_with_what_it_has(cli: Cli) -> None:
