@@ -95,11 +95,12 @@ _RECORD: LiteralString = (
     "insert into memory_change (ns, docs, entities) values (%(ns)s, %(docs)s::integer[], %(entities)s::bigint[])"
 )
 
+# By now(), since PostgreSQL uses no index and no join for what clock_timestamp() bounds.
 _TRIM: LiteralString = (
     """
     with forgotten as (
         delete from memory_change c
-        where at < clock_timestamp() - make_interval(secs => %(kept_s)s)
+        where at < now() - make_interval(secs => %(kept_s)s)
             and (xid < """ + _ALL_ENDED + """ or xid >= pg_snapshot_xmax(pg_current_snapshot()))
             and not exists (
                 select from index_file f
