@@ -136,9 +136,9 @@ async def lock_names(
     the memories to be written or removed supersede, or superseded before.
     """
     if sessions or written or superseded:
-        locks = sorted((_session_locks(ns, sessions) | _id_locks(ns, written, superseded)).items())
-        keys, alone = zip(*locks, strict=True)
-        await conn.execute(_LOCK_NAMES, {"keys": array_text(keys), "alone": array_text(alone)})
+        locks = [*_session_locks(ns, sessions).items(), *_id_locks(ns, written, superseded).items()]
+        wanted = dict(sorted(locks))  # of two with the same key the exclusive one
+        await conn.execute(_LOCK_NAMES, {"keys": array_text(wanted), "alone": array_text(wanted.values())})
 
 
 def _key(ns: int, kind: str, name: object = None) -> int:
