@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import doctest
+import gc
 import io
 import json
 import os
@@ -90,6 +91,7 @@ def delete_namespaces(server: str) -> None:
             client.delete(f"/v1/namespaces/{name}", params={"confirm": name}).raise_for_status()
 
 
+@pytest.mark.filterwarnings("ignore:<aiosqlite.core.Connection:ResourceWarning")  # LlamaIndex leaves its memory open
 @pytest.mark.parametrize(("page", "languages"), PAGES, ids=[str(page.relative_to(ROOT)) for page, _ in PAGES])
 def test_every_block_does_what_it_shows(
     page: Path,
@@ -118,6 +120,7 @@ def test_every_block_does_what_it_shows(
         for client in names.values():
             if isinstance(client, trivet.Client):
                 client.close()
+        gc.collect()  # a connection to SQLite that goes while a later test runs tells it so, perhaps when it is over
 
 
 def run_python(code: str, names: dict[str, object]) -> str:

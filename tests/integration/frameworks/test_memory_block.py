@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.memory import Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
+from sqlalchemy.ext.asyncio import create_async_engine
 
 import trivet
 from tests.connections import Connection, connections
@@ -22,18 +26,27 @@ SAID = [
 ]
 
 
-def memory_of(session_id: str, block: TrivetMemoryBlock) -> Memory:
+@asynccontextmanager
+async def memory_of(session_id: str, block: TrivetMemoryBlock) -> AsyncIterator[Memory]:
     """A memory whose short-term part holds some 20 words."""
-    return Memory.from_defaults(
-        session_id, token_limit=30, token_flush_size=10, tokenizer_fn=str.split, memory_blocks=[block]
+    engine = create_async_engine("sqlite+aiosqlite:///:memory:")
+    yield Memory.from_defaults(
+        session_id,
+        token_limit=30,
+        token_flush_size=10,
+        tokenizer_fn=str.split,
+        memory_blocks=[block],
+        async_engine=engine,
     )
+    await engine.dispose()  # its thread would tell a closed event loop that it ends
 
 
 @connections
 async def test_what_a_conversation_no_longer_holds_is_found_in_all(connection: Connection, database_url: str) -> None:
-    async with connection(database_url) as client:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(connection(database_url))
         block = TrivetMemoryBlock(client=client)
-        memory = memory_of("s1", block)
+        memory = await stack.enter_async_context(memory_of("s1", block))
         assert await memory.aget(QUESTION) == []
         for message in SAID:
             await memory.aput(message)
@@ -48,7 +61,8 @@ async def test_what_a_conversation_no_longer_holds_is_found_in_all(connection: C
 
         await block.aput(await memory.aget_all(status=MessageStatus.ACTIVE), session_id="s1")
         assert "boat" not in str((await memory.aget(QUESTION))[0].content)  # the conversation still holds it
-        [system] = await memory_of("s2", block).aget(QUESTION)
+        another = await stack.enter_async_context(memory_of("s2", block))
+        [system] = await another.aget(QUESTION)
         assert "boat" in str(system.content)
 
 
