@@ -9,7 +9,10 @@ Locks, each kind taken in one statement by ascending id and held until the trans
 3. `for update` on entities without mentions, before they are deleted. Locked rows are skipped, not waited for: an
    entity that another writer holds is about to be mentioned.
 
-So no mention loses its entity. Two who take aliases away and use each other's may deadlock; then the database has one
+So no mention loses its entity, but for a race in PostgreSQL: one who raises a lock from the second kind to the third
+may not be seen by one who takes the first at that moment. Both have it then, and the former finds that at the end.
+
+Two who take aliases away and use each other's may deadlock; then the database has one
 start over. Else there is no deadlock: a holder of locks of the third kind waits for nothing, and one that takes locks
 of the second kind waits only for holders of such locks with a higher id.
 """
@@ -153,6 +156,14 @@ _REMOVE_ENTITIES: LiteralString = (
     select entity from gone where type <> all(%(tokenized)s::text[]) or name <> key
 """
 )
+_REMOVED_THOUGH_USED: LiteralString = (
+    """
+    select e.entity from unnest(%(numbers)s::bigint[]) as e (entity)
+    where not exists (select from entity where ns = %(ns)s and entity = e.entity) and not (
+    """
+    + _IS_UNUSED
+    + ")"
+)
 
 
 class Alias(NamedTuple):
@@ -268,11 +279,15 @@ async def _take_types_back(
 async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:
     """Delete those of the entities that nothing refers to any more, in the caller's transaction.
 
-    Returns those that were more than common phrases.
+    Returns those that were more than common phrases. Raises SerializationFailure if another writer mentions one.
     """
     unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
-    return await _ids(conn, _REMOVE_ENTITIES, ns, unused)
+    gone = await _ids(conn, _REMOVE_ENTITIES, ns, unused)
+    # The deletion waited for whoever holds an entity nevertheless, but did not see what that one wrote.
+    if await _ids(conn, _REMOVED_THOUGH_USED, ns, unused):
+        raise SerializationFailure("other writers mention entities that were taken away at this moment")
+    return gone
 
 
 def _links(batch: GraphRows) -> dict[str, Any]:

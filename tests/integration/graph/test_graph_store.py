@@ -15,6 +15,7 @@ from psycopg.errors import SerializationFailure, UniqueViolation
 from graph import store
 from graph.extraction import extract
 from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
+from retrieval.tasks import retried
 from tests.linking import link
 
 TABLES: tuple[LiteralString, ...] = ("entity", "entity_alias", "entity_token", "mention", "relation")
@@ -296,8 +297,11 @@ async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(databa
         await one.commit()
 
         async def exchange(conn: AsyncConnection[Any], removed: int, doc: int, city: str) -> None:
-            await store.write(conn, NS, [text(doc, f"We saw {city}.")], removed=[removed])
-            await conn.commit()
+            async def attempt() -> None:
+                async with conn.transaction():
+                    await store.write(conn, NS, [text(doc, f"We saw {city}.")], removed=[removed])
+
+            await retried(attempt, (SerializationFailure,))
 
         for at in range(1, 41, 2):
             async with asyncio.timeout(60):
@@ -306,6 +310,27 @@ async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(databa
                     exchange(other, at + 1, at + 3, "Rome" if at % 4 == 1 else "Oslo"),
                 )
         assert sorted(await rows(one, "select name from entity")) == [("Oslo",), ("Rome",)]
+
+
+async def test_who_removes_an_entity_that_another_holds_after_all_starts_again(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL may give both their locks, so that the remover deletes what the writer is about to mention."""
+    monkeypatch.setattr(store, "_LOCK_UNUSED", store._LOCK_UNUSED.replace("for update", "for no key update"))
+    async with connections(database_url, 3) as (remover, writer, watcher):
+        await store.write(remover, NS, [text(1, "We saw Rome.")])
+        await remover.commit()
+        await store.write(writer, NS, [text(2, "We saw Rome.")])
+        removing = asyncio.create_task(store.write(remover, NS, (), removed=[1]))
+        async with asyncio.timeout(60):
+            await _wait_for_lock(watcher)
+            await writer.commit()
+            with pytest.raises(SerializationFailure):
+                await removing
+        await remover.rollback()
+        await store.write(remover, NS, (), removed=[1])
+        await remover.commit()
+        assert await names(watcher, "Rome") == [("Rome", "exact")]
 
 
 async def test_who_meant_an_entity_by_an_alias_that_is_taken_away_starts_again(database_url: str) -> None:
