@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from functools import partial
@@ -52,6 +51,7 @@ from retrieval.lifecycle.jobs import Jobs
 from retrieval.lifecycle.outdated import OutdatedMemories
 from retrieval.lifecycle.reembedding import Reembedding
 from retrieval.lifecycle.service import LifeCycle
+from retrieval.machine import processors
 from retrieval.pipeline import Pipeline
 from retrieval.preparation import Preparation
 from retrieval.profiles.gate import GateReport
@@ -177,7 +177,7 @@ class Trivet:
             url = await stack.enter_async_context(postgres.running()) if postgres else settings.database_url
             await migrate.migrate(url)
             pool = await stack.enter_async_context(open_pool(url, settings.pool_size))
-            threads = os.cpu_count() or 1
+            threads = processors()
             onnx = OnnxEmbedder(models / MODEL_FILE, models / TOKENIZER_FILE, document_threads=threads)
             cached = partial(
                 CachedEmbedder, max_entries=settings.embedding_cache_entries, max_age_s=settings.embedding_cache_age_s
@@ -197,7 +197,7 @@ class Trivet:
             for profile in SHIPPED.values():
                 await profile_registry.ship(profile, _shipped_report(models, profile))
             await model_registry.learned((await profile_registry.find(None)).models)
-            workers = stack.enter_context(closing(WorkerPool(min(os.cpu_count() or 1, _MOST_THREADS))))
+            workers = stack.enter_context(closing(WorkerPool(min(threads, _MOST_THREADS))))
             engine = cls(
                 settings=settings,
                 url=url,

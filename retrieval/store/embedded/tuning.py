@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, LiteralString, NamedTuple
 
-import psutil
 from psycopg import AsyncConnection
+
+from retrieval.machine import memory_bytes, processors
 
 _MIB = 1024 * 1024
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
-
-_MEMBERSHIP, _CONTROL_GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
-_LIMIT_FILES = {"": ("", "memory.max"), "memory": ("/memory", "memory.limit_in_bytes")}
-"""Where limits of memory are, by what a line of `_MEMBERSHIP` calls the controllers: of version 2, and of version 1."""
 
 _SETTINGS: LiteralString = """
     select pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_setting('maintenance_work_mem')),
@@ -28,7 +23,7 @@ _SETTINGS: LiteralString = """
 
 def tuned_settings() -> dict[str, str]:
     """Server settings for this machine; measurements in docs/decisions/0009-vector-at-scale.md."""
-    memory_mib = _memory_bytes() // _MIB
+    memory_mib = memory_bytes() // _MIB
     maintenance_mib = max(64, min(memory_mib // 8, 2_048))
     return {
         "shared_buffers": f"{max(64, min(memory_mib // 4, 8_192))}MB",
@@ -65,25 +60,7 @@ def _build_workers(build_bytes: int) -> int:
     """Parallel workers for index builds: none if shared memory is too small for them, as in many containers."""
     if _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free < 2 * build_bytes:
         return 0
-    return min(4, max(0, (os.cpu_count() or 1) - 1))
-
-
-def _memory_bytes() -> int:
-    """This machine's memory, or what the container or the service of systemd may have of it."""
-    return min([psutil.virtual_memory().total, *_limits()])
-
-
-def _limits() -> Iterator[int]:
-    """The limits of this process's control group and of all that it is in; a container sees only the mount's root."""
-    membership = Path(_MEMBERSHIP)
-    for line in membership.read_text().splitlines() if membership.is_file() else ():
-        _, controllers, own = line.split(":", 2)
-        if controllers in _LIMIT_FILES:
-            mount, name = _LIMIT_FILES[controllers]
-            path = Path(_CONTROL_GROUPS + mount + own)
-            for file in (folder / name for folder in (path, *path.parents)):
-                if file.is_file() and (limit := file.read_text().strip()).isdigit():
-                    yield int(limit)
+    return min(4, processors() - 1)
 
 
 class ServerSettings(NamedTuple):

@@ -1,0 +1,37 @@
+"""What this process may have of its machine: containers and services limit it by control groups of either version."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path
+
+import psutil
+
+_MEMBERSHIP, _CONTROL_GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
+
+
+def memory_bytes() -> int:
+    """This machine's memory, or the limit of this process."""
+    limits = _limits("memory", "memory.max", "memory.limit_in_bytes")
+    return min([psutil.virtual_memory().total, *(int(limit) for [limit] in limits if limit.isdigit())])
+
+
+def processors() -> int:
+    """How many processors this process can keep busy: those it may run on, or its share of their time, rounded up."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    shares = _limits("cpu", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
+    return min([allowed, *(ceil(int(quota) / int(period)) for quota, period in shares if quota.isdigit())])
+
+
+def _limits(controller: str, *names: str) -> Iterator[list[str]]:
+    """What files say in the folders of this process's groups and of all around them; a container sees only the root."""
+    membership = Path(_MEMBERSHIP)
+    for line in membership.read_text().splitlines() if membership.is_file() else ():
+        _, controllers, own = line.split(":", 2)
+        if not controllers or controller in controllers.split(","):
+            group = Path(_CONTROL_GROUPS + (controllers and f"/{controller}") + own)
+            for files in ([folder / name for name in names] for folder in (group, *group.parents)):
+                if words := [word for file in files if file.is_file() for word in file.read_text().split()]:
+                    yield words
