@@ -27,6 +27,7 @@ from classifier.inference import open_session
 from graph.neighbourhood import Bounds
 from retrieval.api import app
 from retrieval.embedding import encoder, onnx
+from retrieval.machine import processors
 from retrieval.store.embedded.instance import DATABASE, EmbeddedPostgres
 from retrieval.store.migrate import migrate
 from retrieval.store.pool import Pool, open_pool
@@ -58,7 +59,7 @@ _UNSAFE_BUT_FAST = {
 @pytest.hookimpl(optionalhook=True)  # xdist may be off
 def pytest_xdist_auto_num_workers() -> int:
     """Tests wait for databases and processes: one more than there are processors keeps these busy."""
-    return (os.cpu_count() or 1) + 1
+    return processors() + 1
 
 
 @pytest.hookimpl(wrapper=True)
