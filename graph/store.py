@@ -156,13 +156,14 @@ _REMOVE_ENTITIES: LiteralString = (
     select entity from gone where type <> all(%(tokenized)s::text[]) or name <> key
 """
 )
+# Written as a negation of the condition, this would read all mentions of the namespace.
 _REMOVED_THOUGH_USED: LiteralString = (
     """
-    select e.entity from unnest(%(numbers)s::bigint[]) as e (entity)
-    where not exists (select from entity where ns = %(ns)s and entity = e.entity) and not (
+    select n.entity from unnest(%(numbers)s::bigint[]) as n (entity)
+    where not exists (select from entity e where e.ns = %(ns)s and e.entity = n.entity)
+    except select e.entity from unnest(%(numbers)s::bigint[]) as e (entity) where
     """
     + _IS_UNUSED
-    + ")"
 )
 
 
