@@ -43,7 +43,7 @@ _FORGOTTEN = -2
 class EntityNames(Persistent):
     """Names by code, in the order in which they came; none is removed, but one that no memory mentions is not found."""
 
-    PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases", "_count")
+    PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases")
     COPIED = (
         "_are_names.values",
         "_names._starts.values",
@@ -58,7 +58,6 @@ class EntityNames(Persistent):
         self._keys, self._names = StringColumn(), StringColumn()
         self._by_id, self._by_word = HashIndex(), HashIndex()
         self._aliases = _AliasTable()
-        self._count = 0
 
     def put(self, given: Entities, roots: Collection[int] = ()) -> None:
         """Add entities, each once, or say anew what they are called; one that is gone is called nothing.
@@ -100,7 +99,7 @@ class EntityNames(Persistent):
 
     def shown_otherwise(self) -> dict[int, NameRow]:
         """All but common phrases whose name is their key."""
-        rows = self.rows_of(self._ids[: self._count].tolist())
+        rows = self.rows_of(self._ids[: len(self._keys)].tolist())
         return {entity: row for entity, row in rows.items() if row.is_shown_otherwise}
 
     def aliases_of(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
@@ -110,8 +109,8 @@ class EntityNames(Persistent):
     @property
     def is_consistent(self) -> bool:
         """Whether all that is here is found by its id, by its words or as an alias."""
-        every, anew = np.arange(self._count), EntityNames()
-        keys, none = self._keys.get(every), np.full(self._count, NONE)
+        every, anew = np.arange(len(self._keys)), EntityNames()
+        keys, none = self._keys.get(every), np.full(len(every), NONE)
         anew._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
         return (
             self._by_id.entries() == anew._by_id.entries()
@@ -174,9 +173,8 @@ class EntityNames(Persistent):
     def _put(self, given: Entities, codes: NDArray[np.int64]) -> None:
         """Set distinct entities, given their codes too, `NONE` for a new one."""
         is_new = codes == NONE
-        first, self._count = self._count, self._count + int(np.count_nonzero(is_new))
-        codes[is_new] = np.arange(first, self._count)
-        new = codes[is_new]
+        first = len(self._keys)
+        new = codes[is_new] = np.arange(first, first + np.count_nonzero(is_new))
         self._ids.put(new, given.ids[is_new])
         self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
         keys = [key or "" for key in given.keys]  # one that is gone is not new
@@ -221,19 +219,17 @@ class EntityNames(Persistent):
 class _AliasTable(Persistent):
     """Aliases by number, in the order in which they came."""
 
-    PARTS = ("_keys", "_entities", "_docs", "_by_key", "_count")
+    PARTS = ("_keys", "_entities", "_docs", "_by_key")
 
     def __init__(self) -> None:
         self._keys = StringColumn()
         self._entities = GrowableArray(np.int64, 0)
         self._docs = GrowableArray(np.int32, _FORGOTTEN)
         self._by_key = HashIndex()
-        self._count = 0
 
     def put(self, keys: Sequence[str], entities: NDArray[np.int64], docs: NDArray[np.int64]) -> None:
         """Add aliases with their entities and the slots of the memories that give them, or `BY_HAND`."""
-        numbers = np.arange(self._count, self._count + len(keys))
-        self._count += len(keys)
+        numbers = len(self._keys) + np.arange(len(keys))
         self._keys.put_strings(numbers, keys)
         self._entities.put(numbers, entities)
         self._docs.put(numbers, docs)
@@ -242,13 +238,13 @@ class _AliasTable(Persistent):
     @property
     def are_consistent(self) -> bool:
         """Whether all are found."""
-        numbers = np.arange(self._count)
+        numbers = np.arange(len(self._keys))
         hashes = hashes_of(self._keys.get(numbers)).tolist()
         return self._by_key.entries() == {*zip(hashes, numbers.tolist(), strict=True)}
 
     def by_hand(self) -> dict[tuple[str, int], int]:
         """The numbers of those given by hand, by alias and entity."""
-        numbers = (self._docs[: self._count] == BY_HAND).nonzero()[0]
+        numbers = (self._docs[: len(self._keys)] == BY_HAND).nonzero()[0]
         aliases = zip(self._keys.get(numbers), self._entities[numbers].tolist(), strict=True)
         return dict(zip(aliases, numbers.tolist(), strict=True))
 
@@ -258,7 +254,7 @@ class _AliasTable(Persistent):
 
     def find(self, keys: Sequence[str], alive: NDArray[np.bool_]) -> Iterator[tuple[str, int]]:
         """Those of some keys that are aliases, with the entity of each."""
-        if not self._count:
+        if not len(self._keys):
             return
         for position, number in self._by_key.find(hashes_of(keys)):
             doc = int(self._docs[number])
@@ -268,7 +264,7 @@ class _AliasTable(Persistent):
 
     def of(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
         """Those that some memories give, or `BY_HAND`, as (alias, entity, slot)."""
-        numbers = np.isin(self._docs[: self._count], [*docs]).nonzero()[0]
+        numbers = np.isin(self._docs[: len(self._keys)], [*docs]).nonzero()[0]
         entities, given = self._entities[numbers].tolist(), self._docs[numbers].tolist()
         return {*zip(self._keys.get(numbers), entities, given, strict=True)}
 

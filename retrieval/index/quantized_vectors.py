@@ -19,8 +19,7 @@ from classifier.features import EMBEDDING_DIM
 from graph.persistent import Persistent
 from native import Array, address, function
 from native.worker_pool import WorkerPool
-from retrieval.index.array_file import Extended
-from retrieval.index.slots import GrowableArray, with_room
+from retrieval.index.slots import GrowableArray
 
 NO_ROW = -1
 
@@ -69,8 +68,8 @@ class QuantizedVectors(Persistent):
 
         `dimensions` is an even number.
         """
-        self._context = _Rows(with_room(slots), dimensions, is_searched=True)
-        self._text = _Rows(with_room(slots), dimensions, is_searched=False)
+        self._context = _Rows(slots, dimensions, is_searched=True)
+        self._text = _Rows(slots, dimensions, is_searched=False)
         self._text_row = GrowableArray(np.int32, NO_ROW)
         self._known = GrowableArray(np.bool_, False)
         self._forgotten_in = GrowableArray(np.int32, 0)
@@ -86,9 +85,7 @@ class QuantizedVectors(Persistent):
     @property
     def nbytes(self) -> int:
         """Bytes that they take, approximately."""
-        by_slot = self._text_row.nbytes + self._known.nbytes + self._forgotten_in.nbytes
-        text = self._text.nbytes * self._text.needed // max(self._text.rows, 1)
-        return self._context.nbytes + text + by_slot
+        return super().nbytes + self._forgotten_in.nbytes
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """A mask of the memories whose vectors are in memory."""
@@ -155,7 +152,7 @@ class QuantizedVectors(Persistent):
         self._text_row.ensure(int(turns.max()) + 1)
         rows = self._text_row.values[turns].astype(np.int64)
         new = np.flatnonzero(rows == NO_ROW)
-        rows[new] = np.arange(self._text.needed, self._text.needed + new.size)
+        rows[new] = self._text.high.needed + np.arange(new.size)
         self._text_row.put(turns, rows)
         return rows
 
@@ -183,11 +180,8 @@ class QuantizedVectors(Persistent):
         """
         docs = np.ascontiguousarray(docs, np.int64)
         for out in (context_vectors, text_vectors):
-            if (
-                out.shape != (len(docs), self._context.dimensions)
-                or out.dtype != np.float32
-                or not out.flags.c_contiguous
-            ):
+            has_room = out.shape == (len(docs), self._context.shape[1])
+            if not has_room or out.dtype != np.float32 or not out.flags.c_contiguous:
                 raise ValueError(f"{out.dtype} of shape {out.shape} has no room for {len(docs)} vectors")
         is_here = np.empty(len(docs), np.bool_)
         known, text_rows = self._known.values, self._text_row.values
@@ -217,9 +211,9 @@ class QuantizedVectors(Persistent):
         """
         among, context = self.among(mask), self._context
         query = np.ascontiguousarray(embedding, np.float32)
-        if query.shape != (context.dimensions,):
-            raise ValueError(f"expected a query of {context.dimensions} numbers, got shape {query.shape}")
-        eligible = np.ascontiguousarray(among.known[: context.rows])  # may be shorter than the rows
+        if query.shape != context.shape[1:]:
+            raise ValueError(f"expected a query of {context.shape[1]} numbers, got shape {query.shape}")
+        eligible = np.ascontiguousarray(among.known[: context.shape[0]])  # may be shorter
         rows, products, size = np.empty(count, np.int64), np.empty(count, np.float32), np.zeros(1, np.int64)
 
         def submit(pool: int | None, ticket: int) -> None:
@@ -237,58 +231,45 @@ class QuantizedVectors(Persistent):
 
 
 class _Rows(Persistent):
-    """Quantized vectors by row, in the format of native/vectors.c, of which `needed` are in use."""
+    """Quantized vectors by row, in the format of native/vectors.c; without signs if they are not searched."""
 
-    PARTS = ("needed", "high", "low", "signs", "scales")
+    PARTS = ("high", "low", "signs", "scales")
 
     def __init__(self, rows: int, dimensions: int, *, is_searched: bool) -> None:
-        self.needed, self._is_searched = 0, is_searched
-        self.high, self.low = np.zeros((rows, dimensions), np.int8), np.zeros((rows, dimensions // 2), np.uint8)
-        self.signs = np.zeros((rows, -(-dimensions // 64)), np.uint64) if is_searched else None
-        self.scales = np.ones(rows, np.float32)
-        self._lay_out()
+        self.high, self.low = GrowableArray(np.int8, 0, dimensions), GrowableArray(np.uint8, 0, dimensions // 2)
+        self.signs = GrowableArray(np.uint64, 0, -(-dimensions // 64) if is_searched else 0)
+        self.scales = GrowableArray(np.float32, 0)
+        self._arrays = self.high, self.low, self.signs, self.scales
+        for array in self._arrays:
+            array.reserve(rows)
 
-    def _lay_out(self) -> None:
-        """Set `layout`, the `struct kept` of native/vectors.c, which is valid as long as the arrays are."""
-        self.rows, self.dimensions = self.high.shape
-        self.in_use = (self.high, self.low, self.signs, self.scales)
-        addresses = [0 if array is None else address(array) for array in self.in_use]
-        self.layout = _LAYOUT.pack(*addresses, self.rows, self.dimensions)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """For how many vectors there is room, and their dimensions."""
+        return self.high.values.shape
 
-    def arrays(self) -> dict[str, Any]:
-        """Those in use, with room for some more rows than are needed."""
-        rows, parts = with_room(self.needed), super().arrays()
-        return {name: part if name == "needed" else Extended(part, rows, 0) for name, part in parts.items()}
+    @property
+    def in_use(self) -> list[NDArray[Any]]:
+        """The arrays, which larger ones replace as they grow."""
+        return [array.values for array in self._arrays]
 
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Use the `arrays` of another instance from now on."""
-        super().restore(arrays)
-        self._lay_out()
+    @property
+    def layout(self) -> bytes:
+        """The `struct kept` of native/vectors.c, valid as long as `in_use` is."""
+        return _LAYOUT.pack(*(address(array) if array.size else 0 for array in self.in_use), *self.shape)
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Store vectors, replacing those in the same rows."""
-        self._ensure(int(rows.max()) + 1)
+        for array in self._arrays:
+            array.ensure(int(rows.max()) + 1)
         rows, vectors = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(vectors, np.float32)
         if rows.min() < 0:
             raise IndexError("a row below 0")
-        if vectors.shape != (len(rows), self.dimensions):
-            raise ValueError(f"expected {len(rows)} vectors of {self.dimensions} numbers, got shape {vectors.shape}")
+        if vectors.shape != (len(rows), self.shape[1]):
+            raise ValueError(f"expected {len(rows)} vectors of {self.shape[1]} numbers, got shape {vectors.shape}")
         _pack(self.layout, address(vectors), address(rows), len(rows))
 
     def copy(self, rows: NDArray[np.int64], other: _Rows, other_rows: NDArray[np.int64]) -> None:
         """Copy rows of another instance."""
-        self._ensure(int(rows.max()) + 1)
-        for array, source in zip(self.in_use, other.in_use, strict=True):
-            if array is not None and source is not None:
-                array[rows] = source[other_rows]
-
-    def _ensure(self, length: int) -> None:
-        """Grow to that many rows."""
-        before, self.needed = self.rows, max(self.needed, length)
-        if length > before:
-            grown = _Rows(with_room(length), self.dimensions, is_searched=self._is_searched)
-            for array, larger in zip(self.in_use, grown.in_use, strict=True):
-                if array is not None and larger is not None:
-                    larger[:before] = array
-            self.high, self.low, self.signs, self.scales = grown.in_use
-            self._lay_out()
+        for array, source in zip(self._arrays, other._arrays, strict=True):
+            array.put(rows, source[other_rows])

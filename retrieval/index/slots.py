@@ -94,17 +94,24 @@ def with_room(length: int) -> int:
 class GrowableArray(Persistent):
     """An array whose unset slots all have the same value."""
 
-    PARTS = ("values",)
+    PARTS = ("values", "needed")
 
-    def __init__(self, dtype: DTypeLike, unset: Any) -> None:
+    def __init__(self, dtype: DTypeLike, unset: Any, *shape: int) -> None:
+        """Start empty; `shape` is that of the value of a slot, which is a number by default."""
         self._unset = unset
-        self.values: NDArray[Any] = np.empty(0, dtype)
+        self.values: NDArray[Any] = np.empty((0, *shape), dtype)
         """By slot; longer than needed."""
-        self._needed = 0
+        self.needed = 0
+        """Slots that are in use, with those before them."""
 
-    def arrays(self) -> dict[str, Extended]:
+    def arrays(self) -> dict[str, Any]:
         """It with room for what is put after it was written to a file."""
-        return {"values": Extended(self.values, max(len(self.values), 1 + with_room(self._needed)), self._unset)}
+        return super().arrays() | {"values": Extended(self.values, 1 + with_room(self.needed), self._unset)}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the slots that are needed: most of the other pages are not in memory."""
+        return self.values[: self.needed].nbytes
 
     def __getitem__(self, positions: Any) -> Any:
         return self.values[positions]
@@ -116,12 +123,17 @@ class GrowableArray(Persistent):
 
     def ensure(self, length: int) -> None:
         """Grow beyond `length`: the last value always stays unset, so that index -1 reads as unset."""
-        self._needed = max(self._needed, length)
+        self.needed = max(self.needed, length)
+        self.reserve(length)
+
+    def reserve(self, length: int) -> None:
+        """Have room for more than `length` slots; pages of zeros are allocated as they are used."""
         if length >= len(self.values):
             before = len(self.values)
-            grown = np.empty(1 + with_room(length), self.values.dtype)
+            grown = np.zeros((1 + with_room(length), *self.values.shape[1:]), self.values.dtype)
             grown[:before] = self.values
-            grown[before:] = self._unset
+            if self._unset:
+                grown[before:] = self._unset
             self.values = grown
 
 

@@ -19,25 +19,25 @@ NONE = -1
 
 
 class StringColumn(Persistent):
-    """A column of distinct strings, concatenated as UTF-8."""
+    """A column of distinct strings, concatenated as UTF-8; its length is that up to the last one."""
 
-    PARTS = ("_text", "_starts", "_sizes", "_end")
+    PARTS = ("_text", "_starts", "_sizes")
 
     def __init__(self) -> None:
         self._text = GrowableArray(np.uint8, 0)
-        self._end = 0
         self._starts = GrowableArray(np.int64, 0)
         self._sizes = GrowableArray(np.int32, 0)
 
+    def __len__(self) -> int:
+        return self._starts.needed
+
     def put(self, docs: NDArray[np.int64], text: bytes, sizes: NDArray[np.int32]) -> None:
         """Set the strings of some memories, given as concatenated UTF-8 and their sizes in bytes."""
-        ends = self._end + np.cumsum(sizes, dtype=np.int64)
-        self._starts.put(docs, ends - sizes)
+        end = self._text.needed
+        self._starts.put(docs, end + np.cumsum(sizes, dtype=np.int64) - sizes)
         self._sizes.put(docs, sizes)
-        end = self._end + len(text)
-        self._text.ensure(end)
-        self._text.values[self._end : end] = np.frombuffer(text, np.uint8)
-        self._end = end
+        self._text.ensure(end + len(text))
+        self._text.values[end : end + len(text)] = np.frombuffer(text, np.uint8)
 
     def put_strings(self, docs: NDArray[np.int64], strings: Sequence[str]) -> None:
         """Set the strings of some memories."""
@@ -58,21 +58,20 @@ class StringColumn(Persistent):
 class StringTable(Persistent):
     """Distinct strings by code, in the order in which they came; none is ever removed."""
 
-    PARTS = ("_strings", "_index", "_count")
+    PARTS = ("_strings", "_index")
 
     def __init__(self) -> None:
         self._strings = StringColumn()
-        self._count = 0
         self._index = HashIndex()
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._strings)
 
     def __getitem__(self, code: int) -> str:
         return self._strings[code]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._strings.get(np.arange(self._count)))
+        return iter(self._strings.get(np.arange(len(self))))
 
     def find(self, strings: Collection[str]) -> dict[str, int]:
         """The codes of those strings that are here."""
@@ -89,11 +88,10 @@ class StringTable(Persistent):
         codes = self._find(distinct, hashes)
         is_new = [each not in codes for each in distinct]
         if any(is_new):
-            new, numbers = [*compress(distinct, is_new)], np.arange(self._count, self._count + sum(is_new))
+            new, numbers = [*compress(distinct, is_new)], len(self) + np.arange(sum(is_new))
             self._strings.put_strings(numbers, new)
             self._index.add(hashes[is_new], numbers.astype(np.int32))
             codes |= zip(new, numbers.tolist(), strict=True)
-            self._count += len(new)
         return [NONE if each is None else codes[each] for each in strings]
 
 

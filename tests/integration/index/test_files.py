@@ -193,7 +193,7 @@ def turn(number: int) -> MemoryInput:
 
 def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
     """The arrays of an index that grow with its memories, but for those of which `arrays` gives copies."""
-    found = {name: each.array for name, each in index.arrays().items() if isinstance(each, Extended)}
+    found = {name: each.array for name, each in index.arrays().items() if isinstance(each, Extended) and each.nbytes}
     copies = {f"vectors.{name}" for name in index.vectors.COPIED} | {f"names.{name}" for name in index.names.COPIED}
     return {name: array for name, array in found.items() if name not in copies}
 

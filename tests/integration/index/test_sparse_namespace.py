@@ -57,8 +57,8 @@ async def starting_at(pool: Pool, name: str, ordinal: int) -> None:
 def lengths(index: NamespaceIndex) -> list[int]:
     """Of all arrays by slot."""
     memories, kept = index.memories, index.vectors
-    arrays = [column.values for column in memories._arrays]
-    return [*map(len, arrays), kept._context.rows, kept._text.rows, len(kept._known.values), len(index.graph._home)]
+    columns = [*memories._arrays, *kept._context._arrays, *kept._text._arrays, kept._known]
+    return [*(len(column.values) for column in columns), len(index.graph._home)]
 
 
 async def test_a_few_late_memories_take_little(pool: Pool, trivet: Trivet) -> None:

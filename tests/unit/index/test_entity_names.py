@@ -118,9 +118,7 @@ def test_what_is_said_again_takes_no_room() -> None:
         names.put(porto, porto.ids.tolist())
         names.put_by_hand(by_hand, Slots())
         arrays = names.arrays()
-        sizes.append(
-            [getattr(array, "rows", array) for array in (arrays["_names._text.values"], arrays["_aliases._count"])]
-        )
+        sizes.append([arrays["_names._text.needed"], arrays["_aliases._docs.needed"]])
         assert found(names, "Where is Invicta?", graph("porto")) == {("alias", "Porto")}
     assert sizes[0] == sizes[1] == sizes[2]
 
