@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import NamedTuple
 
 from msgspec import UNSET
@@ -105,29 +104,28 @@ def pack(
             per_source[source] += 1
     asked_for = {candidate.id for candidate in candidates}
     for shown in _shrinking(chosen.entries, dropped, asked_for):
-        sections = arranged(shown, order)
-        rendered = layout.rendered(sections)
-        context = layout.joined(rendered)
+        parts = [*layout.parts(arranged(shown, order))]
+        texts = [text for _, text in parts]
+        context = layout.joined(texts)
         tokens_used = count(context)
         if tokens_used > max_tokens:
             continue
         related = _related(shown)
         if related and tokens_used + count(layout.separator + layout.related(related)) <= max_tokens:
-            with_related = layout.joined(rendered, related)
+            with_related = layout.joined([*texts, layout.related(related)])
             if (tokens := count(with_related)) <= max_tokens:
                 context, tokens_used = with_related, tokens
         needed_by = {one.needs.id: one.id for one in shown if one.needs is not None}
-        in_order = chain.from_iterable(section.entries for section in sections)
-        entries = chain.from_iterable(section.entries for section in rendered)
+        entries = [(one, text) for one, text in parts if one is not None]
         items = [
             PackItem(
                 id=one.id,
-                tokens=count(entry),
+                tokens=count(text),
                 citation=citation(number),
                 excerpt=one.excerpt or UNSET,
                 needed_by=UNSET if one.id in asked_for else needed_by.get(one.id, UNSET),
             )
-            for number, (one, entry) in enumerate(zip(in_order, entries, strict=True), 1)
+            for number, (one, text) in enumerate(entries, 1)
         ]
         here = {item.id for item in items}  # also turns that came along though they were dropped by themselves
         dropped = [each for each in dropped if each.id not in here]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from html import escape
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -107,14 +107,6 @@ class Section:
         return "session", candidate.session_id, candidate.title, _date(candidate)
 
 
-class RenderedSection(NamedTuple):
-    """The text of a section in its parts; a heading or an ending may be empty."""
-
-    heading: str
-    entries: list[str]
-    ending: str
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
     """A format: opening + parts joined by the separator + closing.
@@ -130,28 +122,21 @@ class Layout:
     entry: Callable[[PackCandidate, int], str]
     related: Callable[[Sequence[str]], str]
 
-    def rendered(self, sections: Sequence[Section]) -> list[RenderedSection]:
-        """The sections as text, with citations from 1 in the order shown."""
+    def parts(self, sections: Sequence[Section]) -> Iterator[tuple[PackCandidate | None, str]]:
+        """The sections as text, each entry with its memory, with citations from 1 in the order shown."""
         numbers = itertools.count(1)
-        return [
-            RenderedSection(
-                self.heading(section),
-                [self.entry(entry, next(numbers)) for entry in section.entries],
-                self.ending(section),
-            )
-            for section in sections
-        ]
+        for section in sections:
+            yield None, self.heading(section)
+            yield from ((entry, self.entry(entry, next(numbers))) for entry in section.entries)
+            yield None, self.ending(section)
 
-    def joined(self, sections: Sequence[RenderedSection], related: Sequence[str] = ()) -> str:
+    def joined(self, parts: Iterable[str]) -> str:
         """The whole pack."""
-        parts = [part for heading, entries, ending in sections for part in (heading, *entries, ending)]
-        parts.append(self.related(related) if related else "")
-        return self.opening + self.separator.join(part for part in parts if part) + self.closing
+        return self.opening + self.separator.join(filter(None, parts)) + self.closing
 
     def frame(self, candidate: PackCandidate) -> str:
         """What a section costs beside its entries, where this is its first."""
-        kind, source, title, _ = Section.key(candidate)
-        section = Section(kind, source, title, [candidate])
+        section = Section(*Section.key(candidate)[:3], [candidate])
         return f"{self.separator}{self.heading(section)}{self.separator}{self.ending(section)}"
 
 
