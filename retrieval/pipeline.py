@@ -17,9 +17,14 @@ from retrieval.preparation import Preparation, PreparedQuery
 from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import truncate
 from retrieval.ranking.ordering import Ordering
-from retrieval.ranking.relevance import check_relevance
 from retrieval.ranking.timeliness import StateOrder
-from retrieval.ranking.weighting import adaptive_weighting, check_weights, evidence_of, wants_rescoring
+from retrieval.ranking.weighting import (
+    adaptive_weighting,
+    check_relevance,
+    check_weights,
+    evidence_of,
+    wants_rescoring,
+)
 from retrieval.reranking import refine, rescore_candidates
 from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch

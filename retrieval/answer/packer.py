@@ -25,8 +25,7 @@ from retrieval.answer.utterances import is_mere_question, is_short_reply
 from retrieval.index.columns import NEVER, Columns, from_microseconds, microseconds
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import SearchView
-from retrieval.ranking.relevance import check_relevance, is_relevant
-from retrieval.ranking.weighting import wants_rescoring
+from retrieval.ranking.weighting import check_relevance, wants_rescoring
 from retrieval.store.memories import HydratedMemory
 from retrieval.store.pool import Pool, translated
 from retrieval.store.turns import PLACES
@@ -126,8 +125,8 @@ def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemor
     relevant: list[RankedMemory] = []
     others: list[RankedMemory] = []
     for each in answer.found:
-        known, time = each.relevance, answer.ordering.named_time
-        shown = known is None or is_relevant(known, time, each.doc, at_least=at_least)
+        known = each.relevance
+        shown = known is None or answer.ordering.is_relevant(known, each.doc, at_least=at_least)
         (relevant if shown else others).append(each)
     return relevant, others
 

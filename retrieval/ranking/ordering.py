@@ -8,7 +8,6 @@ from typing import NamedTuple
 from classifier.rescorer import Rescored
 from retrieval.legs.base import LegRanking
 from retrieval.ranking.candidates import Candidates, RankedCandidates
-from retrieval.ranking.relevance import is_relevant
 from retrieval.ranking.timeliness import NamedTime, StateOrder
 from retrieval.types.search import Leg
 
@@ -34,12 +33,17 @@ class Ordering(NamedTuple):
 
     def of(self, rankings: Mapping[Leg, LegRanking]) -> RankedCandidates:
         """The candidates in these rankings, of which each is the beginning of the leg's own."""
-        candidates, rescored, time, least = self.candidates, self.rescored, self.named_time, self.min_relevance
+        candidates, rescored, least = self.candidates, self.rescored, self.min_relevance
         order = candidates.rank(candidates.fuse(rankings, self.weights, rrf_k=self.rrf_k), rescored)
-        if in_time := time or self.state_order:
+        if in_time := self.named_time or self.state_order:
             order = in_time.first(order, candidates)
         if least is not None and rescored is not None:
             docs = candidates.docs_of(order, len(order.numbers))
             known = enumerate(zip(rescored.relevance(order.numbers), docs, strict=True))
-            order = order.at([place for place, (each, doc) in known if is_relevant(each, time, doc, at_least=least)])
+            order = order.at([place for place, (each, doc) in known if self.is_relevant(each, doc, at_least=least)])
         return order
+
+    def is_relevant(self, relevance: float, doc: int, *, at_least: float) -> bool:
+        """Whether a memory is relevant enough, or of the time for which the query asks, which the rescorer ignores."""
+        time = self.named_time
+        return relevance >= at_least or bool(time is not None and time.certain and time.eligible[doc])

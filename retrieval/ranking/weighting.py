@@ -106,20 +106,23 @@ def wants_rescoring(request: SearchRequest, profile: Profile) -> bool:
     return profile.rescore and profile.models.rescorer is not None and not asked_for_weights
 
 
+def check_relevance(min_relevance: float | None, *, rescores: bool) -> None:
+    """Raise InvalidInput for a bound on what will not be known; 0 is none."""
+    if min_relevance and not rescores:
+        raise InvalidInput("needs the rescorer, which this request or its profile does without", loc=("min_relevance",))
+
+
 def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weighting:
     """The profile's recipes mixed by the probabilities of the intents."""
-    return Weighting(recipe=_mixed(prediction, profile), because=partial(_mixed_because, prediction, profile))
-
-
-def _mixed(prediction: IntentPrediction, profile: Profile) -> Recipe:
     mixture = Mixture(prediction.probabilities, shrink=profile.shrink, in_domain=prediction.in_domain)
     recipes = profile.per_intent.items()
     weights = mixture.weights(profile.weightings)
-    return Recipe(
+    recipe = Recipe(
         weights={leg: weights[leg] for leg in _LEGS},
         rrf_k=mixture.number({intent: each.rrf_k for intent, each in recipes}, profile.fixed.rrf_k),
         fan_out=round(mixture.number({intent: each.fan_out for intent, each in recipes}, profile.fixed.fan_out)),
     )
+    return Weighting(recipe=recipe, because=partial(_mixed_because, prediction, profile))
 
 
 def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
