@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import msgspec
 import numpy as np
@@ -36,32 +36,16 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     fused: Sequence[str]
 
 
-class _Known(msgspec.Struct):
-    ids: list[str]
-    own: list[float]
-    mixed: list[float]
-    vectors: bytes | None
-    covered: list[float]
-    shared: list[float]
-    rarest: list[float]
-    traits: list[int]
-    assistant: list[bool]
-    named: list[bool]
-    speakers: list[int]
-    sessions: list[int]
-    titled: list[float]
-    has_title: list[bool]
-    query: list[float]
-
-
-class _Stored(msgspec.Struct):
-    set: str
-    namespace: str
-    type: str
-    relevant: frozenset[str]
-    evidence: QueryPerformanceFeatures
-    known: _Known
-    fused: list[str]
+_Known = msgspec.defstruct(
+    "_Known",
+    [
+        (name, bytes | None if name == "vectors" else list[Any])
+        for name in CandidateInputs.__struct_fields__
+        if name != "places"  # the vectors are in the order of the candidates
+    ],
+)
+_Stored = msgspec.defstruct("_Stored", list((get_type_hints(Example) | {"known": _Known}).items()))
+"""An example whose arrays are as `_plain` writes them."""
 
 
 def write_examples(path: Path, examples: Iterable[Example]) -> None:
@@ -111,11 +95,11 @@ def _plain(array: NDArray[np.generic]) -> bytes | list[Any]:
     return array.tobytes() if array.ndim == 2 else array.tolist()
 
 
-def _restored(stored: _Stored) -> Example:
-    known = stored.known
-    values = structs.asdict(known)
+def _restored(stored: msgspec.Struct) -> Example:
+    values = structs.asdict(stored)
+    known = structs.asdict(values["known"])
     for name in ("own", "mixed", "covered", "shared", "rarest"):
-        values[name] = np.array(values[name], np.float32)
-    if known.vectors is not None:
-        values["vectors"] = np.frombuffer(known.vectors, np.float32).reshape(len(known.ids), -1)
-    return Example(**structs.asdict(stored) | {"known": CandidateInputs(**values)})
+        known[name] = np.array(known[name], np.float32)
+    if known["vectors"] is not None:
+        known["vectors"] = np.frombuffer(known["vectors"], np.float32).reshape(len(known["ids"]), -1)
+    return Example(**values | {"known": CandidateInputs(**known)})
