@@ -249,8 +249,6 @@ async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, int, N
 
 def by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tuple[NarrowEdges, Iterable[Stated]]:
     """Edges and relations with slots instead of ordinals."""
-    if slots.are_ordinals:
-        return edges, relations
     entities, docs, weights = edges
     stated_in = slots.of(np.array([relation.doc for relation in relations], np.int64)).tolist()
     placed = (relation._replace(doc=doc) for relation, doc in zip(relations, stated_in, strict=True))

@@ -25,8 +25,6 @@ NO_ROW = -1
 
 _MASKS_KEPT = 4
 
-_NONE = np.empty(0, np.int64)
-
 _LAYOUT = Struct("6q")
 
 _pack = function("trivet_pack", *[Array] * 3, ctypes.c_int64)
@@ -100,10 +98,7 @@ class QuantizedVectors(Persistent):
                 return kept[1]
         self._known.ensure(len(mask))
         known = self._known.values[: len(mask)]
-        unknown = mask > known
-        among = EligibleRows(mask, int(np.count_nonzero(mask)), _NONE)
-        if unknown.any():
-            among = EligibleRows(mask & known, among.size, np.flatnonzero(unknown))
+        among = EligibleRows(mask & known, int(np.count_nonzero(mask)), np.flatnonzero(mask > known))
         self._masks.append((mask, among))
         return among
 

@@ -77,8 +77,6 @@ class Slots(Persistent):
 
     def ordinals_of(self, slots: Sequence[int]) -> Sequence[int]:
         """`ordinals` for a short list."""
-        if self.are_ordinals:
-            return slots
         ordinals: list[int] = self.ordinals(np.array(slots, np.int64)).tolist()
         return ordinals
 
