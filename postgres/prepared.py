@@ -33,8 +33,8 @@ _STALE = ("26000", "0A000")
 _names: WeakKeyDictionary[AsyncConnection[Any], dict[PreparedStatement, bytes]] = WeakKeyDictionary()
 """The name of each statement prepared on a connection."""
 
-_decoders: dict[AsyncConnection[Any], dict[tuple[int, ...], abc.Transformer]] = {}
-"""Decoders of binary rows by the types of their columns, of each connection that is not closed."""
+_decoders: WeakKeyDictionary[AsyncConnection[Any], dict[tuple[int, ...], abc.Transformer]] = WeakKeyDictionary()
+"""Decoders of binary rows by the types of their columns, for the types that each connection has registered."""
 
 _numbers = count()
 
@@ -184,15 +184,11 @@ async def _answers(
 
 def _decoder(conn: AsyncConnection[Any], result: PGresult) -> abc.Transformer:
     """A decoder of rows with the columns of a result; to find out how to decode them takes longer than to do so."""
-    known = _decoders.get(conn)
-    if known is None:
-        for other in [other for other in [*_decoders] if other.closed]:  # a decoder refers to its connection
-            _decoders.pop(other, None)
-        known = _decoders[conn] = {}
+    known = _decoders.setdefault(conn, {})
     types = tuple(map(result.ftype, range(result.nfields)))
     decoder = known.get(types)
     if decoder is None:
-        decoder = known[types] = Transformer(conn)
+        decoder = known[types] = Transformer(conn.adapters)  # not of the connection, which it would keep alive
         decoder.set_loader_types([*types], Format.BINARY)
     return decoder
 
