@@ -140,12 +140,11 @@ class Columns(Persistent):
             return docs
         if docs.min() == NO_SLOT:
             raise IndexError("a memory has an ordinal without a slot")
-        known = docs[docs < len(self.alive.values)]
-        if known.size:
-            self.total_length -= int(self.length[known][self.alive[known]].sum())
-            self.count -= int(self.alive[known].sum())
         lengths = _integers(row[1], _INT32)
         self.ensure(int(docs.max()) + 1)
+        former = docs[self.alive[docs]]
+        self.count += docs.size - former.size
+        self.total_length += int(lengths.sum() - self.length[former].sum())
         self._put_ids(docs, row[7], _integers(row[8], _INT32))
         self.alive.values[docs] = True
         self.length.values[docs] = lengths
@@ -160,8 +159,6 @@ class Columns(Persistent):
             else:
                 column.put(docs, cut(row[position], _integers(row[position + 1], _INT32).tolist()))
         self.names.read()
-        self.count += len(docs)
-        self.total_length += int(lengths.sum())
         self._changed(docs)
         return docs
 
