@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from classifier.candidates import CandidateInputs
-from classifier.query_performance import QueryPerformanceFeatures
-from classifier.rescorer import Rescored, Rescorer
+from classifier.rescorer import Rescored
 from classifier.traits import query_traits
 from retrieval.index.columns import Columns
 from retrieval.index.query_vectors import QueryVectors, cosines
@@ -29,18 +28,6 @@ PERIOD_BONUS = 2.0
 """Added to the score of a memory of the query's period, in standard deviations of the query's scores."""
 
 
-def rescore(
-    rescorer: Rescorer,
-    evidence: QueryPerformanceFeatures,
-    known: CandidateInputs,
-    candidates: Candidates,
-    period_weight: float,
-) -> Rescored:
-    """Score the candidates of which something is `known`; `period_weight` as in `favouring_period`."""
-    numbers = candidates.numbers if len(known.ids) == len(candidates.docs) else None
-    return favouring_period(rescorer.score(evidence, known, numbers), candidates, period_weight)
-
-
 def candidate_inputs(
     memories: Columns,
     vectors: QueryVectors,
@@ -54,14 +41,10 @@ def candidate_inputs(
     """
     numbers: Sequence[int] = range(len(candidates.docs))
     docs, rankings = np.array(candidates.docs, np.int64), candidates.rankings
-    is_read = np.ones(docs.size, np.bool_)
-    rows = np.zeros(docs.size, np.int64)
-    if embedding is not None:
-        rows = vectors.rows_of(candidates.docs)
-        is_read = rows >= 0
-    if np.count_nonzero(is_read) < docs.size:
-        docs, rows = docs[is_read], rows[is_read]
-        numbers = np.flatnonzero(is_read).tolist()
+    rows = np.zeros(docs.size, np.int64) if embedding is None else vectors.rows_of(candidates.docs)
+    is_read = rows >= 0
+    if not is_read.all():
+        docs, rows, numbers = docs[is_read], rows[is_read], np.flatnonzero(is_read).tolist()
     if not docs.size:
         return None
     speakers = memories.speakers.codes.values[docs]
