@@ -72,9 +72,8 @@ class QueryVectors:
             gone = sorted(set(missing).difference(found.docs.tolist()))
             ids = self._index.memories.ids.get(np.array(gone, np.int64))
             moved = await vectors.read_moved(conn, ns, gone, ids, generation=generation) if gone else None
-        if found.docs.size:
-            kept.put(*found, version=version)
-            self._add(found)
+        kept.put(*found, version=version)
+        self._add(found)
         if moved is not None:
             self._add(moved)
         self._absent.update(doc for doc in gone if doc not in self._places)
@@ -96,7 +95,7 @@ class QueryVectors:
 
     def take(self, docs: Iterable[int]) -> list[int]:
         """Copy the vectors the index holds; returns the memories whose vectors are missing."""
-        wanted = [doc for doc in docs if doc not in self._places and doc not in self._absent]
+        wanted = self.unread(docs)
         if not wanted:
             return []
         is_here = self._index.vectors.read(np.array(wanted, np.int64), *self._room_for(len(wanted)))
@@ -106,13 +105,9 @@ class QueryVectors:
         self._place(compress(wanted, is_here))
         return list(compress(wanted, ~is_here))
 
-    def __contains__(self, doc: int) -> bool:
-        return doc in self._places
-
-    def unread(self, docs: NDArray[np.int64]) -> NDArray[np.int64]:
+    def unread(self, docs: Iterable[int]) -> list[int]:
         """The memories that have not been read and are not known to be deleted."""
-        known = self._places.keys() | self._absent
-        return np.array([doc for doc in docs.tolist() if doc not in known], np.int64)
+        return [doc for doc in docs if doc not in self._places and doc not in self._absent]
 
     def rows_of(self, docs: Sequence[int]) -> NDArray[np.int64]:
         """The memories' rows in `context_vectors` and `text_vectors`, -1 for missing ones."""

@@ -77,16 +77,16 @@ class VectorRetriever:
         workers = self._workers if count > _PARALLEL_FROM else None
         version = None
         while version != vectors.version:  # another query may apply a change and reuse a vector's row
-            while (unread := query.vectors.unread(missing := vectors.among(eligible).missing)).size:
-                await query.vectors.read(unread.tolist())
+            while unread := query.vectors.unread((missing := vectors.among(eligible).missing).tolist()):
+                await query.vectors.read(unread)
             version = vectors.version
             docs, scores = await vectors.nearest(
                 eligible, embedding, query.fan_out + _TIES, breadth=compared, workers=workers
             )
         if missing.size:  # read, but dropped again by a query that applied a change
-            read = np.array([doc for doc in missing.tolist() if doc in query.vectors], np.int64)
-            similarities = cosines(query.vectors.context_vectors, embedding, query.vectors.rows_of(read.tolist()))
-            docs, scores = np.concatenate([docs, read]), np.concatenate([scores, similarities])
+            rows = query.vectors.rows_of(missing.tolist())
+            similarities = cosines(query.vectors.context_vectors, embedding, rows[rows >= 0])
+            docs, scores = np.concatenate([docs, missing[rows >= 0]]), np.concatenate([scores, similarities])
         plan = "exact" if count <= compared else "quantised"
         return docs, scores.astype(np.float64), {"plan": plan, "compared": min(count, compared)}
 
