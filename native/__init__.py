@@ -34,14 +34,14 @@ class LibraryError(OSError):
     """The compiled library is missing, or does not match this machine or this version of Trivet."""
 
 
-def function(name: str, *arguments: Any, result: Any = None, is_long: bool = False) -> Callable[..., Any]:
+def function(name: str, *arguments: Any, result: Any = None) -> Callable[..., Any]:
     """Look up a function of the library by its name in C; arguments and result are ctypes, `Array` for arrays.
 
-    With `is_long` it releases the GIL during the call. Short calls keep it, as releasing it again and again would
-    starve the other threads. A call raises MemoryError if it results in -1, as all kernels do that are out of memory.
-    Raises LibraryError if the library or the function is missing.
+    Calls keep the GIL, as they are short: releasing it again and again would starve the other threads. A call raises
+    MemoryError if it results in -1, as all kernels do that are out of memory. Raises LibraryError if the library or the
+    function is missing.
     """
-    found: Any = _found(_library(ctypes.CDLL if is_long else ctypes.PyDLL), name)
+    found: Any = _found(_library(), name)
     found.argtypes, found.restype = arguments, result
     if result is not None:
         found.errcheck = _checked
@@ -72,24 +72,24 @@ def is_old_x86() -> bool:
 
 
 @cache
-def _library(kind: type[ctypes.CDLL]) -> ctypes.CDLL:
-    least = _load(LEVELS[0], kind)
+def _library() -> ctypes.PyDLL:
+    least = _load(LEVELS[0])
     best = _found(least, "trivet_cpu_level")()
-    return _load(LEVELS[best], kind) if best else least
+    return _load(LEVELS[best]) if best else least
 
 
-def _load(level: str, kind: type[ctypes.CDLL]) -> ctypes.CDLL:
+def _load(level: str) -> ctypes.PyDLL:
     path = Path(__file__).parent / file_name(level)
     if not path.exists():
         raise LibraryError(f"{path} is missing.{_ADVICE}")
     try:
-        return kind(str(path))
+        return ctypes.PyDLL(str(path))
     except OSError as exc:
         machine = f"{platform.system()} on {platform.machine()}"
         raise LibraryError(f"{path} cannot be loaded by this Python for {machine}: {exc}.{_ADVICE}") from exc
 
 
-def _found(library: ctypes.CDLL, name: str) -> Any:
+def _found(library: ctypes.PyDLL, name: str) -> Any:
     try:
         return getattr(library, name)
     except AttributeError as exc:

@@ -16,7 +16,7 @@ from typing import Any
 from native import Array, function
 
 _open = function("trivet_worker_pool_open", ctypes.c_int64, ctypes.c_int, result=ctypes.c_void_p)
-_close = function("trivet_worker_pool_close", Array, is_long=True)
+_close = function("trivet_worker_pool_close", Array)
 
 _TICKET_BYTES = 8
 _TICKETS_PER_READ = 64
