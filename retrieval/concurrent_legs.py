@@ -84,7 +84,6 @@ class ConcurrentLegs:
             query_terms=query.query_terms,
             embedding=query.embedding,
             fan_out=query.fan_out,
-            max_hops=profile.hops if request.max_hops is None else request.max_hops,
             vectors=QueryVectors(self._pool, snapshot.index),
             profile=profile,
             rules=snapshot.namespace.settings.graph_rules(),

@@ -77,6 +77,7 @@ class Indexed:
             as_of=ask.as_of,
             include_superseded=ask.include_superseded,
             ef_search=ask.ef_search,
+            max_hops=ask.max_hops,
             min_similarity=ask.min_similarity,
             explain=ask.explain,
         )
@@ -87,7 +88,6 @@ class Indexed:
             query_terms=query_terms,
             embedding=ask.embedding,
             fan_out=ask.fan_out,
-            max_hops=ask.max_hops,
             vectors=QueryVectors(self._pool, snapshot.index),
             profile=ask.profile,
             rules=ask.rules,

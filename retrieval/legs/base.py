@@ -68,7 +68,6 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         embedding: awaits the query's unit vector, shape (dimensions,). A leg awaits it only where it
             needs it, so that it starts without. Raises what the embedder raised.
         fan_out: most memories a leg returns.
-        max_hops: hops of the graph walk beyond the memories that mention the query's entities.
         rules: inference rules over the relations that memories state.
         other_rankings: awaits the rankings of the legs that wait for no other leg; without those that
             failed or are late.
@@ -82,18 +81,12 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     query_terms: QueryTerms
     embedding: Callable[[], Awaitable[NDArray[np.float32]]]
     fan_out: int
-    max_hops: int
     vectors: QueryVectors
     profile: Profile
     rules: Sequence[Rule]
     other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]]
     optional_wait_s: float = 0.5
     stopwatch: Stopwatch = msgspec.field(default_factory=Stopwatch)
-
-    @property
-    def ns(self) -> int:
-        """The number of the namespace."""
-        return self.snapshot.namespace.ns
 
 
 class GraphPath(NamedTuple):

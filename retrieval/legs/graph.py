@@ -61,9 +61,10 @@ class GraphRetriever:
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
         view = View(graph=index.graph, memories=size, eligible=query.view.eligible)
-        bounds = structs.replace(self._bounds, max_hops=query.max_hops)
+        max_hops = query.profile.hops if query.request.max_hops is None else query.request.max_hops
+        bounds = structs.replace(self._bounds, max_hops=max_hops)
         near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs still run
-        anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if query.max_hops else {}
+        anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if max_hops else {}
         ids = index.memories.ids
         if not seeds and not anchors:
             return LegRanking.best(*NO_HITS, ids, count=query.fan_out, details=details)

@@ -93,22 +93,21 @@ class VectorRetriever:
     async def _in_database(self, query: LegQuery, eligible: NDArray[np.bool_], embedding: HalfVector) -> _Nearest:
         """Search by HNSW; exactly if the namespace is small, few memories are eligible or HNSW returned too few."""
         plan, found, details = list[str](), list[tuple[int, float]](), dict[str, Any]()
-        slots = query.snapshot.index.memories.slots
-        count = int(np.count_nonzero(eligible))
-        memories = query.snapshot.index.memories.count
+        index, count = query.snapshot.index, int(np.count_nonzero(eligible))
+        slots, memories = index.memories.slots, index.memories.count
         async with self._pool.connection() as conn:
             if goes_by_index(count, memories):
                 plan.append("hnsw")
                 breadth = stored_vectors.breadth(query.request.ef_search, memories, count / memories)
                 details["breadth"] = breadth
                 found = await stored_vectors.by_index(
-                    conn, query.ns, embedding, k=query.fan_out, which=seen_by(query.request), ef_search=breadth
+                    conn, index.ns, embedding, k=query.fan_out, which=seen_by(query.request), ef_search=breadth
                 )
             if len(found) < min(query.fan_out, count):
                 plan.append("exact")
                 which = by_ordinal(slots.ordinals(np.flatnonzero(eligible)).tolist())
-                found = await stored_vectors.exactly(conn, query.ns, embedding, k=query.fan_out, which=which)
-            await stored_vectors.check_generation(conn, query.ns, query.snapshot.index.generation)
+                found = await stored_vectors.exactly(conn, index.ns, embedding, k=query.fan_out, which=which)
+            await stored_vectors.check_generation(conn, index.ns, index.generation)
         docs = slots.of(np.array([doc for doc, _ in found], np.int64))
         scores = np.array([score for _, score in found], np.float64)
         # The database may return memories added since the index was brought up to date.
