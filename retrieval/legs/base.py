@@ -28,9 +28,6 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-NO_HITS: tuple[NDArray[np.int64], NDArray[np.float64]] = np.empty(0, np.int64), np.empty(0)
-"""Slots and scores of a leg that found nothing."""
-
 
 class SearchView(NamedTuple):
     """The memories one search may see, fixed for all of its legs from the freshness check to the answer.

@@ -18,7 +18,7 @@ from graph.neighbourhood import Bounds, View
 from graph.traversal import begin, walk
 from retrieval.index.query_vectors import cosines
 from retrieval.index.slots import NO_SLOT
-from retrieval.legs.base import NO_HITS, LegQuery, LegRanking
+from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.legs.entity_lookup import EntityLookup
 from retrieval.legs.path_explanations import paths_to
 from retrieval.store.pool import Pool
@@ -67,7 +67,7 @@ class GraphRetriever:
         anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if max_hops else {}
         ids = index.memories.ids
         if not seeds and not anchors:
-            return LegRanking.best(*NO_HITS, ids, count=query.fan_out, details=details)
+            return LegRanking(docs=np.empty(0, np.int64), scores=np.empty(0), ids=ids, details=details)
         with query.stopwatch.span("graph_walk"):
             walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
             found, activations = near.activations()
