@@ -19,7 +19,7 @@ from pgvector.psycopg import register_vector
 from retrieval.errors import InvalidInput, StoreUnavailable
 from retrieval.ingest import service, transaction
 from retrieval.ingest.checks import drafts_of
-from retrieval.ingest.group_commit import MOST_MEMORIES
+from retrieval.ingest.group_commit import MOST_MEMORIES, GroupCommit
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.service import Ingest
 from retrieval.store.pool import Pool
@@ -55,17 +55,52 @@ def ingest(pool: Pool) -> Ingest:
     return Ingest(pool, uncached(SlowAtFirst()))
 
 
+class Transactions:
+    """Those that store memories.
+
+    Attributes:
+        ids: of each, as they begin.
+        is_shared: one of several memories has begun.
+    """
+
+    def __init__(self) -> None:
+        self.ids: list[list[str]] = []
+        self.is_shared = asyncio.Event()
+        self._missing = 0
+        self._all_wait = asyncio.Event()
+
+    def wait_for(self, batches: int) -> None:
+        """Have the next transaction wait until so many batches, with its own, are there to be written."""
+        self._missing = batches
+        self._all_wait.clear()
+
+    def comes(self) -> None:
+        """A batch is there to be written."""
+        self._missing -= 1
+        if self._missing <= 0:
+            self._all_wait.set()
+
+    async def begins(self, ids: list[str]) -> None:
+        """One that stores these memories begins."""
+        self.ids.append(ids)
+        if len(ids) > 1:
+            self.is_shared.set()
+        await self._all_wait.wait()
+
+
 @pytest.fixture
-def transactions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The ids of each transaction that stores memories, as they begin."""
-    begun: list[list[str]] = []
-    store = transaction.store
+def transactions(monkeypatch: pytest.MonkeyPatch) -> Transactions:
+    begun, share, store = Transactions(), GroupCommit.store, transaction.store
+
+    async def sharing(self: GroupCommit, namespace: Any, batch: Any) -> Any:
+        begun.comes()
+        return await share(self, namespace, batch)
 
     async def noting(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
-        begun.append([item.id for item in analysed])
-        await asyncio.sleep(0.05)
+        await begun.begins([item.id for item in analysed])
         return await store(conn, namespace, analysed, **kwargs)
 
+    monkeypatch.setattr(GroupCommit, "store", sharing)
     monkeypatch.setattr(transaction, "store", noting)
     return begun
 
@@ -75,7 +110,7 @@ def turn(memory_id: str, session_id: str | None, text: str | None = None) -> Mem
 
 
 async def test_who_may_have_been_written_is_told_that_the_database_was_lost(
-    pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch
+    pool: Pool, transactions: Transactions, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And not that others were in the way, where a lost connection leaves open whether all of them were."""
     store, is_lost = transaction.store, False
@@ -91,6 +126,7 @@ async def test_who_may_have_been_written_is_told_that_the_database_was_lost(
     monkeypatch.setattr(transaction, "store", losing)
     ingest = Ingest(pool, hashed())
     texts = [f"text {at}" for at in range(6)]
+    transactions.wait_for(len(texts))
     answers = await asyncio.gather(
         *(ingest.add("n", [MemoryInput(text=text)]) for text in texts), return_exceptions=True
     )
@@ -158,28 +194,31 @@ async def test_a_change_that_changes_nothing_writes_nothing(pool: Pool, database
 
 
 async def test_small_batches_that_wait_share_a_transaction(
-    pool: Pool, transactions: list[list[str]], database_url: str
+    pool: Pool, transactions: Transactions, database_url: str
 ) -> None:
     """The first goes at once; those that came meanwhile go together, but no more than fit."""
     ingest = Ingest(pool, hashed())
     batches = [[turn(f"w{writer} {at}", f"s{writer}") for at in range(8)] for writer in range(12)]
+    transactions.wait_for(len(batches))
     answers = await asyncio.gather(*(ingest.add("n", batch) for batch in batches))
     assert all(one.status == "created" for answer in answers for one in answer)
-    assert max(map(len, transactions)) <= MOST_MEMORIES
-    assert len(transactions) <= 4
-    assert sorted(name for ids in transactions for name in ids) == sorted(one.id or "" for b in batches for one in b)
+    assert max(map(len, transactions.ids)) <= MOST_MEMORIES
+    assert len(transactions.ids) <= 4
+    stored = sorted(name for ids in transactions.ids for name in ids)
+    assert stored == sorted(one.id or "" for batch in batches for one in batch)
     check_turns(database_url, {one.id or "": one.text for batch in batches for one in batch})
 
 
-async def test_patches_share_a_transaction(pool: Pool, transactions: list[list[str]], database_url: str) -> None:
+async def test_patches_share_a_transaction(pool: Pool, transactions: Transactions, database_url: str) -> None:
     """Also of turns next to each other."""
     ingest = Ingest(pool, hashed())
     await ingest.add("n", [turn(f"t{at}", "s") for at in range(6)])
-    transactions.clear()
+    transactions.ids.clear()
     texts = {f"t{at}": f"new text of {at}" for at in range(6)}
+    transactions.wait_for(len(texts))
     changed = await asyncio.gather(*(ingest.patch("n", each, MemoryPatch(text=text)) for each, text in texts.items()))
     assert [memory.id for memory in changed] == [*texts]
-    assert len(transactions) < len(texts)
+    assert len(transactions.ids) < len(texts)
     check_turns(database_url, texts)
 
 
@@ -219,29 +258,29 @@ async def test_what_keeps_its_text_keeps_its_embedding(pool: Pool, database_url:
 
 
 async def test_one_that_the_database_refuses_fails_alone(
-    pool: Pool, transactions: list[list[str]], database_url: str
+    pool: Pool, transactions: Transactions, database_url: str
 ) -> None:
     """Those who shared its transaction are written all the same."""
     ingest = Ingest(pool, hashed())
     endless = random.Random(3).randbytes(20_000).hex()  # no index takes an id that long, and no request brings one
     batches = [[turn(f"m{at}", None)] for at in range(6)]
     batches.insert(3, [turn(endless, None)])
+    transactions.wait_for(len(batches))
     answers = await asyncio.gather(*(ingest.add("n", batch) for batch in batches), return_exceptions=True)
     assert [type(answer) for answer in answers] == [list] * 3 + [InvalidInput] + [list] * 3
-    assert any(len(ids) > 1 for ids in transactions)
+    assert any(len(ids) > 1 for ids in transactions.ids)
     with psycopg.connect(database_url) as db:
         assert db.execute("select id from memory order by id").fetchall() == [(f"m{at}",) for at in range(6)]
     assert stored_turns(database_url) == {}
 
 
-async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transactions: list[list[str]]) -> None:
+async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transactions: Transactions) -> None:
     """The one that was writing for others is cancelled; they write themselves."""
     ingest = Ingest(pool, hashed())
+    transactions.wait_for(5)
     calls = [asyncio.create_task(ingest.add("n", [turn(f"m{at}", None)])) for at in range(5)]
-    for _ in range(1_000):
-        if len(transactions) < 2:
-            await asyncio.sleep(0.005)
-    leader = next(at for at in range(5) if f"m{at}" == transactions[1][0])
+    await transactions.is_shared.wait()
+    leader = next(at for at in range(5) if f"m{at}" == transactions.ids[1][0])
     calls[leader].cancel()
     answers = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(answers[leader], asyncio.CancelledError)
@@ -249,7 +288,7 @@ async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transaction
 
 
 async def test_a_caller_who_goes_away_after_the_commit_leaves_the_others_their_answer(
-    pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch
+    pool: Pool, transactions: Transactions, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they sent is stored: they are not told that others were in the way, nor is it written again."""
     store, calls = transaction.store, dict[str, asyncio.Task[Any]]()
@@ -263,6 +302,7 @@ async def test_a_caller_who_goes_away_after_the_commit_leaves_the_others_their_a
 
     monkeypatch.setattr(transaction, "store", leaving)
     ingest = Ingest(pool, hashed())
+    transactions.wait_for(6)
     calls |= {
         text: asyncio.create_task(ingest.add("n", [MemoryInput(text=text)])) for text in map("text {}".format, range(6))
     }

@@ -478,8 +478,12 @@ async def namespaces_deleted(process: Keeper) -> None:
 async def test_only_one_process_writes_at_a_time(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = await start(), await start()
     await one.ingest.add("n", [memory("a")])
-    monkeypatch.setattr(array_file, "write", slow_write)
-    assert sorted(await asyncio.gather(one.save(), other.save())) == [False, True]
+    begun, go_on = halted(monkeypatch, packed_postings, "pack")
+    saving = asyncio.create_task(one.save())
+    await begun.wait()
+    assert not await other.save()
+    go_on.set()
+    assert await saving
 
 
 async def test_a_namespace_of_the_same_name_is_another_one(start: Start, tmp_path: Path) -> None:
