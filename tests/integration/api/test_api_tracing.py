@@ -145,6 +145,7 @@ async def test_a_collector_that_is_away_is_one_line_in_the_log_for_each_batch(
 ) -> None:
     collector.is_down = True
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")  # one batch, however long all of it takes
     async with served(database_url) as client:
         for _ in range(20):
             await ask(client)
