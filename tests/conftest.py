@@ -119,8 +119,13 @@ def certificates_are_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_cut_short_on_a_busy_machine() -> Iterator[None]:
-    """Beside other tests a database may take a second to accept a connection, and a walk a tenth to go on."""
+    """Beside other tests a database may take a second to accept a connection, and a walk a tenth to go on.
+
+    A server may take more than the five seconds that httpx waits by default.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        for name in ("connect", "read", "write", "pool"):
+            patch.setattr(f"httpx._config.DEFAULT_TIMEOUT_CONFIG.{name}", PATIENCE_S)
         patch.setattr("retrieval.store.reachability.ANSWER_TIMEOUT_S", PATIENCE_S)
         patch.setattr("retrieval.store.pool.RECONNECT_TIMEOUT_S", PATIENCE_S)
         patch.setattr("retrieval.entities.view.DEADLINE_S", PATIENCE_S)
