@@ -13,7 +13,8 @@ import pytest
 
 from retrieval.errors import Collided, InvalidInput, StoreUnavailable
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from retrieval.store.pool import WAIT_TIMEOUT_S, Pool
+from retrieval.store.pool import Pool
+from tests.processes import PATIENCE_S
 from tests.serving import problem_of, served
 
 NAMESPACE = "/v1/namespaces/a"
@@ -45,14 +46,17 @@ def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
         server.stop()
 
 
-async def test_a_database_that_goes_and_comes_back(postgres: EmbeddedPostgres, subtests: pytest.Subtests) -> None:
+async def test_a_database_that_goes_and_comes_back(
+    postgres: EmbeddedPostgres, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """503 for everything that needs it while it is away, long before those who wait for a busy pool give up."""
+    monkeypatch.setattr("retrieval.store.pool.WAIT_TIMEOUT_S", 3_600.0)
     url = await asyncio.to_thread(postgres.start)
     memory = {"id": "m1", "text": "My sister Ines moved to Porto."}
     async with served(url) as client:
         assert (await client.post(f"{NAMESPACE}/memories", json={"memories": [memory]})).status_code == 201
         await asyncio.to_thread(postgres.stop)
-        async with asyncio.timeout(WAIT_TIMEOUT_S / 2):
+        async with asyncio.timeout(PATIENCE_S):
             answers = await asyncio.gather(*(client.request(way, path, json=body) for way, path, body in REQUESTS))
         for (way, path, _), answer in zip(REQUESTS, answers, strict=True):
             with subtests.test(way=way, path=path):
@@ -113,7 +117,8 @@ async def test_what_the_driver_raises_becomes_ours(pool: Pool, statement: str, e
 async def test_nobody_waits_long_for_a_lock(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a statement may take: as many that wait as there are connections would be a server that is down."""
     monkeypatch.setattr("retrieval.store.pool.LOCK_TIMEOUT_MS", 300)
-    async with served(database_url) as client, asyncio.timeout(WAIT_TIMEOUT_S):
+    monkeypatch.setattr("retrieval.store.pool.STATEMENT_TIMEOUT_MS", 3_600_000)
+    async with served(database_url) as client, asyncio.timeout(PATIENCE_S):
         memory = {"id": "m1", "text": "My sister Ines moved to Porto."}
         await client.post(f"{NAMESPACE}/memories", json={"memories": [memory]})
         with psycopg.connect(database_url) as other:
