@@ -29,6 +29,12 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 CHROMIUM = os.environ.get("TRIVET_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 NAMESPACE = "shop"
 MESSAGES = 140
+NOTES_STAY = """{
+    const later = window.setTimeout;
+    window.setTimeout = (run, ms, ...rest) => later(run, ms >= 5_000 ? 1e9 : ms, ...rest);
+}"""
+"""What the page says for some seconds it says until it is left: a busy machine may be slower to press Undo."""
+
 WCAG_AA = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
@@ -101,6 +107,7 @@ def _page(chromium: Browser, server: str, **options: Any) -> Iterator[Console]:
     """A page in a context of its own; leaving it fails if anything went wrong in it."""
     context = chromium.new_context(**options)
     page = context.new_page()
+    page.add_init_script(NOTES_STAY)
     one = Console(page, server)
 
     def said(message: ConsoleMessage) -> None:

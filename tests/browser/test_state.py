@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import httpx
 import psycopg
+import pytest
 from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console, add_sample
@@ -23,8 +24,11 @@ _LINES = """cell => {
 }"""
 
 
-def test_a_running_job_is_shown_until_it_is_done(new_console: Callable[..., Console], database_url: str) -> None:
+def test_a_running_job_is_shown_until_it_is_done(
+    new_console: Callable[..., Console], database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And how far it is, without anything being pressed."""
+    monkeypatch.setattr("retrieval.lifecycle.jobs.STALE_S", 3_600.0)  # nobody works on it
     with on_a_port(settings_for(database_url)) as address, psycopg.connect(database_url, autocommit=True) as db:
         add_sample(address)
         db.execute(_RUNNING, [35, NAMESPACE])
