@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graph.extraction import extract
+from graph.names import entity_id
 from graph.resolution import EntityCandidate, Seed
 from graph.resolution import resolve as resolve_named
 from graph.spellings import Spellings, initials, spellings
@@ -24,7 +25,7 @@ def resolve(query: Spellings, found: list[EntityCandidate], *, mentions: int = 3
 
 
 def exact(key: str, *, is_name: bool = True, **changes: Any) -> EntityCandidate:
-    row = EntityCandidate(hash(key) % 1_000, key, key.title(), is_name, "exact", [key], 0)
+    row = EntityCandidate(entity_id(key), key, key.title(), is_name, "exact", [key], 0)
     return row._replace(**changes)
 
 
