@@ -158,8 +158,8 @@ async def test_a_migration_of_another_process_is_waited_for_whatever_the_roles_t
     database = psycopg.conninfo.conninfo_to_dict(empty_database_url)["dbname"]
     with psycopg.connect(empty_database_url, autocommit=True) as db:
         for setting in ("statement_timeout", "lock_timeout"):
-            db.execute(f"alter database {database} set {setting} = '50ms'")
-    slow = Migration(version=1, name="slow", sql="select pg_sleep(0.3); create table a (x integer)")
+            db.execute(f"alter database {database} set {setting} = '1s'")  # enough for whatever waits for nobody
+    slow = Migration(version=1, name="slow", sql="select pg_sleep(1.2); create table a (x integer)")
     results = await asyncio.gather(*(migrate(empty_database_url, series=[slow]) for _ in range(2)))
     assert sorted(results) == [[], [1]]
 
@@ -243,7 +243,7 @@ async def test_an_encoding_that_cannot_hold_every_text_is_refused(empty_database
             with pytest.raises(MigrationError, match=f"encoding is {encoding}"):
                 await migrate(url)
         finally:
-            db.execute(f"drop database {name}")
+            db.execute(f"drop database {name} with (force)")
 
 
 async def test_a_connection_that_is_lost_meanwhile_is_told(empty_database_url: str) -> None:
