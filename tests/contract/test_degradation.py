@@ -154,14 +154,14 @@ class Bench:
             embedders=embedders,
             profile_registry=ProfileRegistry(self.pool, self._model_registry, own=PROFILES),
             model_registry=self._model_registry,
-            timeout_s=leg_timeout_s,
+            timeout_s=PATIENCE_S,
         )
         pipeline = Pipeline(
             pool=self.pool,
             preparation=preparation,
             legs=ConcurrentLegs(self.pool, retrievers, timeout_s=leg_timeout_s),
             intents=IntentPredictor(embedders, self._model_registry, timeout_s=leg_timeout_s),
-            rescorer_timeout_s=leg_timeout_s,
+            rescorer_timeout_s=PATIENCE_S,
         )
         return await pipeline.search("n", SearchRequest(query=QUERY, mode=mode, **options), Stopwatch())
 
