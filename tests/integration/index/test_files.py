@@ -331,8 +331,10 @@ async def test_a_query_waits_for_a_file_longer_than_for_the_tables(
     monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
     monkeypatch.setattr(registry, "LARGE_FROM", 0)
     monkeypatch.setattr(registry, "FILE_PATIENCE_S", 60.0)
+    _, go_on = halted(monkeypatch, namespace_index, "read")
     with pytest.raises(StillReading):
         await (await start()).indexes.current("n", lambda _: (), waits=False)
+    go_on.set()
     await one.save()
     snapshot = await (await start()).indexes.current("n", lambda _: (), waits=False)
     assert snapshot.index.file
