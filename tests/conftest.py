@@ -41,7 +41,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What a test finds must not depend on how busy the machine is. The variable is for the programs that tests start.
 os.environ.setdefault("TRIVET_LEG_TIMEOUT_S", str(PATIENCE_S))
-hypothesis.settings.register_profile("trivet", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# Nor on the run: each takes the same examples. `--hypothesis-profile=search` takes others, to find what these miss.
+for name, is_always_the_same in (("search", False), ("trivet", True)):
+    hypothesis.settings.register_profile(
+        name,
+        deadline=None,
+        derandomize=is_always_the_same,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
 hypothesis.settings.load_profile("trivet")
 
 _NUMBERS = itertools.count(1)
