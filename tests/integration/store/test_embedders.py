@@ -10,6 +10,7 @@ from retrieval.doctor import examine
 from retrieval.embedding import multilingual
 from retrieval.engine import Trivet
 from retrieval.errors import AllLegsFailed, Conflict, EmbedderMissing, InvalidInput
+from retrieval.index import registry, small_namespaces
 from retrieval.installation import models_dir
 from retrieval.profiles.schema import ModelsInput, ProfileInput
 from retrieval.store import namespaces, vectors
@@ -104,10 +105,10 @@ async def test_documents_are_cut_by_the_pieces_of_the_embedder(chosen: Trivet) -
 async def test_a_namespace_that_is_still_being_read_is_asked_by_its_embedder(
     chosen: Trivet, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from retrieval.index import registry
-
-    monkeypatch.setattr(registry, "PATIENCE_S", 0.0, raising=False)
-    async with Trivet.open(settings_for(database_url)) as fresh:
+    for owner, limit in ((small_namespaces, "MOST_ORDINALS"), (registry, "LARGE_FROM"), (registry, "PATIENCE_S")):
+        monkeypatch.setattr(owner, limit, 0)
+    async with Trivet.open(settings_for(database_url)) as fresh, fresh._pool.connection() as conn, conn.transaction():
+        await conn.execute("lock table mention in access exclusive mode")  # so that it is not read before it is asked
         response = await fresh.search("e5", SearchRequest(query="Where did my sister move to?", mode=Mode.VECTOR))
     assert response.results[0].id == "zh"
 
