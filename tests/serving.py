@@ -67,7 +67,7 @@ def on_a_port(settings: Settings) -> Iterator[str]:
             yield url
         finally:
             server.should_exit = True
-            thread.join(timeout=30)
+            thread.join(timeout=PATIENCE_S)
 
 
 def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from retrieval.cli.demo import QUESTIONS, sample, serving_lines
 from retrieval.settings import Settings
-from tests.processes import ROOT, environment, postgres_in, python, status, until
+from tests.processes import PATIENCE_S, ROOT, environment, postgres_in, python, status, until
 
 
 def test_questions_are_two_of_each_intent() -> None:
@@ -49,7 +49,7 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
                 json={"query": "Which vet do Lucía and Maya share?", "top_k": 3},
             )
             demo.send_signal(signal.SIGINT)
-            rest, _ = demo.communicate(timeout=60)
+            rest, _ = demo.communicate(timeout=PATIENCE_S)
         finally:
             demo.kill()
     assert demo.returncode == 0, rest

@@ -48,7 +48,7 @@ ODD_BUT_FINE = ["🎉", "🎉🎊 👩‍👩‍👧", "the of and", "_", "a __ 
 
 @pytest.fixture
 def client(database_url: str) -> Iterator[httpx.Client]:
-    with on_a_port(settings_for(database_url)) as url, httpx.Client(base_url=url, timeout=30) as opened:
+    with on_a_port(settings_for(database_url)) as url, httpx.Client(base_url=url) as opened:
         kept = {"id": "kept", "text": "Ana: my sister Ines moved to Porto.", "speaker": "Ana"}
         assert opened.post(MEMORIES, json={"memories": [kept]}).status_code == 201
         yield opened

@@ -25,6 +25,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch, SharedPatch
 from retrieval.types.search import Filters
+from tests.processes import PATIENCE_S
 from tests.turns import (
     CountingEmbedder,
     HashedEmbedder,
@@ -338,7 +339,7 @@ async def test_a_large_batch_is_checked_beside_the_event_loop(ingest: Ingest, mo
     def waiting(batch: Sequence[Any], results: Any) -> Any:
         if len(batch) > 1:
             at_work.set()
-            assert go_on.wait(timeout=20)
+            assert go_on.wait(timeout=PATIENCE_S)
         return drafts_of(batch, results)
 
     monkeypatch.setattr(service, "drafts_of", waiting)

@@ -204,7 +204,7 @@ def test_a_client_that_leaves(database_url: str) -> None:
     """In the middle of a line: the server goes on."""
     with on_a_port(settings_for(database_url)) as url:
         target = httpx.URL(url)
-        with socket.create_connection((target.host, target.port or 0), timeout=30) as wire:
+        with socket.create_connection((target.host, target.port or 0), timeout=PATIENCE_S) as wire:
             head = f"POST {BULK} HTTP/1.1\r\nHost: {target.host}\r\nContent-Type: application/x-ndjson\r\n"
             wire.sendall(head.encode() + b"Content-Length: 100000\r\n\r\n" + b'{"id": "m1", "text": "One."}\n{"id"')
         assert httpx.get(f"{url}/health/ready").status_code == 200

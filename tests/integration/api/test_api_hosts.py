@@ -7,6 +7,7 @@ import socket
 import httpx
 import pytest
 
+from tests.processes import PATIENCE_S
 from tests.serving import on_a_port, problem_of, served, settings_for
 
 NAMESPACES = "/v1/namespaces"
@@ -87,6 +88,6 @@ def test_a_probe_without_a_host_is_answered_and_of_several_all_are_checked(
 ) -> None:
     with on_a_port(settings_for(database_url)) as url:
         target = httpx.URL(url)
-        with socket.create_connection((target.host, target.port or 0), timeout=30) as wire:
+        with socket.create_connection((target.host, target.port or 0), timeout=PATIENCE_S) as wire:
             wire.sendall(f"GET /health/live HTTP/1.0\r\n{head}\r\n".encode())
             assert wire.recv(65_536).startswith(f"HTTP/1.1 {status}".encode())

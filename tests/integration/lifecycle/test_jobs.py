@@ -18,6 +18,7 @@ from retrieval.lifecycle.jobs import Jobs, Progress
 from retrieval.types.job import Job
 from retrieval.types.memory import MemoryInput
 from tests.command import trivet as command
+from tests.processes import PATIENCE_S
 from tests.serving import client_of, settings_for
 
 NOTES = [MemoryInput(id=f"m{at}", text=f"Note {at}.") for at in range(40)]
@@ -38,7 +39,7 @@ def beating(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def until_recorded(records: Jobs, namespace: str, *, done: int) -> Job:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             if (found := await records.recent(namespace)) and found[0].done == done:
                 return found[0]
@@ -146,7 +147,7 @@ async def test_reembedding_over_http(client: httpx.AsyncClient, monkeypatch: pyt
     [job] = (await client.get("/v1/jobs", params={"namespace": "a"})).json()["jobs"]
     assert (job["id"], job["kind"], job["state"]) == (answer.json()["id"], "reembed", "running")
     may_go_on.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         while job["state"] == "running":
             await asyncio.sleep(0.01)
             [job] = (await client.get("/v1/jobs")).json()["jobs"]

@@ -23,6 +23,7 @@ from retrieval.profiles.schema import ModelsInput, ProfileInput, ShadowSettings
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.search import Leg
 from tests.gates import report_on
+from tests.processes import PATIENCE_S
 
 QUICK_S = 0.05
 
@@ -259,7 +260,7 @@ asyncio.run(main())
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         for _ in range(2)
     ]
-    assert [process.communicate(timeout=60) for process in processes] == [("1 1\n", ""), ("1 1\n", "")]
+    assert [process.communicate(timeout=PATIENCE_S) for process in processes] == [("1 1\n", ""), ("1 1\n", "")]
 
 
 async def test_writers_at_the_same_moment_get_versions_of_their_own(

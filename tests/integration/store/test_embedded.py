@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from retrieval.errors import EmbeddedPostgresError
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
 from tests.folders import database_folder
+from tests.processes import PATIENCE_S
 
 FAST = {"fsync": "off", "shared_buffers": "64MB"}
 
@@ -93,7 +94,7 @@ def use(folder: Path, started: list[subprocess.Popen[str]]) -> tuple[subprocess.
 def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str]:
     """Signal a process; its exit status and what it wrote to stderr."""
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE_S)
     return process.returncode, errors
 
 

@@ -17,6 +17,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.store.migrate import _LOCK, Applied, Migration, bundled, migrate, outstanding, pending
 from retrieval.store.pool import Connection, connect, open_pool
 from retrieval.types.memory import MemoryInput
+from tests.processes import PATIENCE_S
 from tests.turns import check_turns, hashed, own_vector, sessions_of, stored_turns
 
 FIRST = Migration(version=1, name="first", sql="create table a (x integer); create table b (x integer)")
@@ -148,7 +149,7 @@ def test_two_processes_apply_each_migration_once(empty_database_url: str) -> Non
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         for _ in range(2)
     ]
-    said = sorted(process.communicate(timeout=60) for process in processes)
+    said = sorted(process.communicate(timeout=PATIENCE_S) for process in processes)
     assert said == [(f"{[migration.version for migration in bundled()]}\n", ""), ("[]\n", "")]
 
 

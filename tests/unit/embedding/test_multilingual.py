@@ -19,6 +19,7 @@ from retrieval.embedding.multilingual import MultilingualEmbedder
 from retrieval.embedding.onnx import MAX_WINDOWS
 from retrieval.errors import EmbedderMissing, ModelFileError
 from retrieval.types.namespace import DEFAULT_EMBEDDER
+from tests.processes import PATIENCE_S
 
 pytest.importorskip(multilingual.PACKAGE)
 
@@ -106,7 +107,7 @@ async def test_a_cancelled_call_leaves_the_threads_to_others(embedder: Multiling
     dropped.cancel()
     with pytest.raises(asyncio.CancelledError):
         await dropped
-    assert (await asyncio.wait_for(embedder.embed_documents(["a short note"]), 30)).shape == (1, 384)
+    assert (await asyncio.wait_for(embedder.embed_documents(["a short note"]), PATIENCE_S)).shape == (1, 384)
 
 
 async def test_a_long_text_counts_by_all_its_windows_and_most_by_the_first(embedder: MultilingualEmbedder) -> None:
