@@ -46,8 +46,7 @@ def _print(response: SearchResponse, to: Console) -> None:
         _print_result(rank, result, to)
     if not response.results:
         say(to, "nothing found")
-    if response.intent:
-        say(to, f"intent {response.intent.label} ({numbers(response.intent.probabilities)})", "dim")
+    say(to, f"intent {response.intent.label} ({numbers(response.intent.probabilities)})", "dim")
     say(to, f"weights {numbers(response.weights)} of {response.profile}", "dim")
     if response.explanation:
         reasons = (response.explanation.weights, response.explanation.rescoring)

@@ -168,7 +168,7 @@ async def _answer(engine: Trivet, query: Query, system: System, namespace: str, 
     return JudgedAnswer(
         query=query,
         ranking=credited(response.results, query, top_k=top_k),
-        intent=response.intent.label if response.intent else None,
+        intent=response.intent.label,
         degraded=tuple(degradation.leg for degradation in response.degraded),
         total_ms=response.timings_ms["total"],
     )

@@ -17,6 +17,9 @@ from classifier.weights import Weightings
 from retrieval.errors import InvalidInput
 from retrieval.types.search import MAX_HOPS, Leg
 
+RecipeWeights = dict[Leg, Annotated[float, Meta(ge=0, le=1_000)]]
+SmoothingConstant = Annotated[float, Meta(ge=1, le=1_000)]
+FanOut = Annotated[int, Meta(ge=10, le=400)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 Boost = Annotated[float, Meta(ge=0, le=4)]
 Hops = Annotated[int, Meta(ge=0, le=MAX_HOPS)]
@@ -42,9 +45,9 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         fan_out: number of candidates taken from each leg.
     """
 
-    weights: dict[Leg, Annotated[float, Meta(ge=0, le=1_000)]]
-    rrf_k: Annotated[float, Meta(ge=1, le=1_000)]
-    fan_out: Annotated[int, Meta(ge=10, le=400)]
+    weights: RecipeWeights
+    rrf_k: SmoothingConstant
+    fan_out: FanOut
 
 
 class Models(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.profiles.gate import GateReport, fixed_name
@@ -14,7 +14,6 @@ from retrieval.profiles.live import MAX_AGE_S, LiveProfiles, not_live
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import Profile, check_name, check_profile, in_order, profile_of
 from retrieval.profiles.schema import (
-    ModelsInput,
     Origin,
     ProfileInfo,
     ProfileInput,
@@ -120,7 +119,9 @@ class ProfileRegistry:
         check_names(name=name)
         check_storable(parameters)
         check_storable(note, ("note",))
-        profile = _checked(parameters if isinstance(parameters, Profile) else await self._completed(name, parameters))
+        if isinstance(parameters, ProfileInput):
+            parameters = parameters.over(await self._live.base_of(name))
+        profile = _checked(parameters)
         await self._model_registry.learned(profile.models)
         async with self._writing() as conn:
             rows = await store.versions(conn, name)
@@ -216,14 +217,6 @@ class ProfileRegistry:
             live = await _live_version(conn, profile.name)
             if live is None or origins[live] == "shipped":
                 await store.promote(conn, profile.name, version, by="shipped")
-
-    async def _completed(self, name: str, given: ProfileInput) -> Profile:
-        base = await self._live.base_of(name)
-        fields = structs.asdict(given)
-        changed = {name: value for name, value in fields.items() if value is not UNSET and name != "note"}
-        if isinstance(given.models, ModelsInput):
-            changed["models"] = given.models.over(base.models)
-        return structs.replace(base, **changed)
 
     @asynccontextmanager
     async def _writing(self) -> AsyncIterator[Connection]:

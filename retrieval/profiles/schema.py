@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field, structs
 
@@ -12,12 +12,13 @@ from retrieval.profiles.profile import (
     Anchors,
     Boost,
     CosineGap,
+    FanOut,
     Hops,
     ModelName,
-    Models,
     Profile,
-    Recipe,
+    RecipeWeights,
     Share,
+    SmoothingConstant,
     SourceCap,
     TermSaturation,
 )
@@ -38,17 +39,20 @@ class ModelsInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     weights: ModelName | UnsetType = UNSET
     rescorer: ModelName | UnsetType | None = UNSET
 
-    def over(self, models: Models) -> Models:
-        """`models` with these fields replaced."""
-        given = structs.asdict(self)
-        return structs.replace(models, **{name: value for name, value in given.items() if value is not UNSET})
+
+class RecipeInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A recipe of a new version; an `rrf_k` or a `fan_out` left out stays as before."""
+
+    weights: RecipeWeights
+    rrf_k: SmoothingConstant | UnsetType = UNSET
+    fan_out: FanOut | UnsetType = UNSET
 
 
 class ProfileInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Parameters of a new version; missing ones are taken from the live version, or for a new name from `default`."""
 
-    fixed: Recipe | UnsetType = UNSET
-    per_intent: Annotated[dict[Intent, Recipe], Meta(description="all four intents")] | UnsetType = UNSET
+    fixed: RecipeInput | UnsetType = UNSET
+    per_intent: Annotated[dict[Intent, RecipeInput], Meta(description="all four intents")] | UnsetType = UNSET
     shrink: Share | UnsetType = UNSET
     learned_share: Share | UnsetType = field(default=UNSET, name="trust")
     rescore: bool | UnsetType = UNSET
@@ -67,6 +71,25 @@ class ProfileInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     diversity: Share | UnsetType = UNSET
     models: ModelsInput | UnsetType = UNSET
     note: Annotated[Note, Meta(description="the reason for this version, shown in lists")] = ""
+
+    def over(self, base: Profile) -> Profile:
+        """`base` with what is given here, whose recipes and models may themselves leave fields out."""
+        changed = _given(self)
+        del changed["note"]
+        if isinstance(self.fixed, RecipeInput):
+            changed["fixed"] = structs.replace(base.fixed, **_given(self.fixed))
+        if not isinstance(self.per_intent, UnsetType):
+            changed["per_intent"] = {
+                intent: structs.replace(base.per_intent[intent], **_given(recipe))
+                for intent, recipe in self.per_intent.items()
+            }
+        if isinstance(self.models, ModelsInput):
+            changed["models"] = structs.replace(base.models, **_given(self.models))
+        return structs.replace(base, **changed)
+
+
+def _given(fields: Struct) -> dict[str, Any]:
+    return {name: value for name, value in structs.asdict(fields).items() if value is not UNSET}
 
 
 class PromoteRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -210,7 +210,7 @@ class SearchResponse(Tabular, Struct, frozen=True, kw_only=True):
     """A ranked answer."""
 
     results: list[SearchResult]
-    intent: IntentReport | None
+    intent: IntentReport
     weights: dict[str, float]
     profile: str
     degraded: list[Degradation]

@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from classifier.intents import Intent
 from retrieval.api.app import create_app
 from retrieval.engine import Trivet
 from retrieval.profiles.profile import DEFAULT, SHIPPED
@@ -283,6 +285,24 @@ async def test_each_intent_has_its_own_recipe(boats: Server) -> None:
     hybrid = await boats.search(profile="support@1", mode="hybrid", top_k=5)
     assert (hybrid["explanation"]["rrf_k"], hybrid["explanation"]["fan_out"]) == (5, 40)
     assert hybrid["weights"] == {"vector": 0.0, "bm25": 1.0, "graph": 0.0}
+
+
+async def test_weights_alone_leave_the_rest_of_a_recipe_as_it_was(server: Server) -> None:
+    """For the fixed recipe and for each intent: what is left out is that of the live version."""
+    live = DEFAULT.per_intent | {Intent.PREFERENCE: replace(DEFAULT.fixed, rrf_k=60.0, fan_out=20)}
+    version = await server.measured("support", per_intent=msgspec.to_builtins(live))
+    await server.post(SUPPORT + "/promote", {"version": version})
+    words = {"vector": 0.25, "bm25": 0.75, "graph": 0.0}
+    meaning = {"vector": 0.75, "bm25": 0.25, "graph": 0.0}
+    intents = {intent: {"weights": meaning} for intent in Intent} | {Intent.FACT_LOOKUP: {"weights": words, "rrf_k": 9}}
+    written = (await server.put(SUPPORT, fixed={"weights": words}, per_intent=intents))["profile"]
+    assert written["fixed"] == recipe(5, 40, **words)
+    assert written["per_intent"] == {
+        "fact_lookup": recipe(9, 40, **words),
+        "relationship": recipe(5, 40, **meaning),
+        "preference": recipe(60, 20, **meaning),
+        "open_ended": recipe(5, 40, **meaning),
+    }
 
 
 async def test_the_profile_says_how_far_the_graph_leg_goes(server: Server) -> None:
