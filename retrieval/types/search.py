@@ -102,7 +102,9 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     min_similarity: (
         Annotated[float, Meta(ge=-1, le=1, description="least cosine similarity in the vector leg")] | None
     ) = None
-    ef_search: Annotated[int, Meta(ge=1, le=200, description="breadth of the search for the nearest vectors")] = 64
+    ef_search: Annotated[
+        int, Meta(ge=1, le=200, description="breadth of the search for the nearest vectors: more of them are compared")
+    ] = 64
     max_hops: (
         Annotated[
             int, Meta(ge=0, le=MAX_HOPS, description="hops beyond the query's entities; null: as the profile says")
