@@ -98,8 +98,8 @@ def canonical(memory: MemoryInput) -> MemoryInput:
 
 def _reason(error: InvalidInput) -> str:
     """The message prefixed with its field; the result's position already identifies the memory."""
-    where = ".".join(str(part) for part in error.loc if part != "memories" and not isinstance(part, int))
-    return f"{where}: {error}" if where else str(error)
+    field = error.loc[2:] if error.loc[:1] == ("memories",) else error.loc
+    return InvalidInput(str(error), loc=field).located
 
 
 def fingerprint(memory: MemoryInput) -> bytes:

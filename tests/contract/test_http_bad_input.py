@@ -172,7 +172,7 @@ async def test_a_bad_memory_alone_is_refused(
 
 
 async def test_a_bad_memory_rejects_only_itself(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """201 for the batch with one good memory, whose neighbours name their fields; so do lines of a stream."""
+    """201 for the batch with one good memory, whose neighbours name their places; so do lines of a stream."""
     for number, (memory, loc) in enumerate(BAD_MEMORIES):
         with subtests.test(memory=memory[:80]):
             good = json.dumps({"id": f"good-{number}", "text": "Good."}).encode()
@@ -181,12 +181,12 @@ async def test_a_bad_memory_rejects_only_itself(client: httpx.AsyncClient, subte
             rejected, created = answer.json()["results"]
             assert created == {"id": f"good-{number}", "status": "created", "error": None}
             assert rejected["status"] == "rejected"
-            assert str(loc[0]) in rejected["error"]
+            assert rejected["error"].startswith(f"{'.'.join(map(str, loc))}: ")
     lines = b"\n".join(memory for memory, _ in BAD_MEMORIES)
     bulk = await client.post(f"{MEMORIES}/bulk", content=lines, headers={"content-type": "application/x-ndjson"})
     for line, (memory, loc) in zip(bulk.text.splitlines(), BAD_MEMORIES, strict=True):
         assert json.loads(line)["status"] == "rejected", memory[:80]
-        assert str(loc[0]) in json.loads(line)["error"]
+        assert json.loads(line)["error"].startswith(f"{'.'.join(map(str, loc))}: ")
 
 
 async def test_bad_batches(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:

@@ -20,7 +20,10 @@ from retrieval.validation import parse_memory
         ({"metadata": {"a": "x" * 65_536}}, "metadata: must take at most 64 KB as JSON"),
         ({"metadata": {"a": list(range(100_000))}}, "metadata: must take at most 64 KB as JSON"),
         ({"metadata": {"a": object()}}, "metadata: must be JSON"),
-        ({"metadata": {"a": [[1], {"b": "\ud800"}]}}, "metadata.a.b: must not contain a null byte or half a surrogate"),
+        (
+            {"metadata": {"a": [[1], {"b": "\ud800"}]}},
+            "metadata.a.1.b: must not contain a null byte or half a surrogate",
+        ),
     ],
 )
 def test_a_bad_memory_rejects_itself_and_no_other(fields: dict[str, Any], error: str) -> None:
