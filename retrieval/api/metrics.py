@@ -25,7 +25,10 @@ class Metrics:
         stage_time = "Time of one stage of a search or context pack; a leg is a stage, and `total` the whole."
         stages = timed("trivet_stage_seconds", stage_time, ["stage"])
         self._degraded = Counter(
-            "trivet_degraded", "Answers that had to do without a leg, by the leg.", ["leg"], registry=registry
+            "trivet_degraded",
+            "Answers that had to do without a leg, by the leg, or without the rescorer.",
+            ["leg"],
+            registry=registry,
         )
         for name in (*Leg, "rescorer"):  # from the start, at 0: Prometheus sees no rise in a series that begins at 1
             self._degraded.labels(name)

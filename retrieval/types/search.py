@@ -187,7 +187,7 @@ class IntentReport(Struct, frozen=True, kw_only=True):
 
 
 class Degradation(Struct, frozen=True, kw_only=True):
-    """A leg that did not answer, and why."""
+    """A leg, or the rescorer, that did not answer, and why."""
 
     leg: str
     reason: str
