@@ -111,7 +111,7 @@ _lineup_options = gathered(
     "runs",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Also judge the rankings of this TREC run, as run=NAME after the file; for one folder.",
+    help="Also judge the rankings of this TREC run; x.trec is called run=x in the results. For one folder.",
 )
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
 @click.option(
