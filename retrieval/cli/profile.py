@@ -24,6 +24,7 @@ from retrieval.profiles.schema import (
     ProfileSummary,
     StoredVersion,
 )
+from retrieval.reporting.table import counted
 from retrieval.settings import Settings
 from retrieval.validation import check_storable, decode
 
@@ -177,8 +178,9 @@ def shadow(label: str, share: float, off: bool, settings: Settings, as_json: boo
             f"{name}@{found.shadow.version} answers {found.shadow.share:.0%} of the queries of {name}@{found.live}"
         )
         if found.compared is not None and found.compared.n:
+            compared = counted(found.compared.n, "query", "queries")
             click.echo(
-                f"{found.compared.n} queries so far: {found.compared.mean_overlap:.0%} of the memories in common, "
+                f"{compared} so far: {found.compared.mean_overlap:.0%} of the memories in common, "
                 f"the same first on {found.compared.same_first:.0%}"
             )
 

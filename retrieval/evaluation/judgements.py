@@ -15,6 +15,7 @@ from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, 
 from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, profiled, staged
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.weighting import parse_weights
+from retrieval.reporting.table import counted
 from retrieval.types.evaluation import (
     EvaluationRequest,
     FailedQuery,
@@ -63,7 +64,8 @@ async def evaluate_judgements(engine: Trivet, namespace: str, request: Evaluatio
     asked = judged[-MOST_QUERIES:]
     answers, failed = await _ask_all(engine, namespace, asked, systems)
     if len(answers) < LEAST_QUERIES:
-        raise InvalidInput(f"only {len(answers)} queries were answered by all systems; {failed[0].error}")
+        complete = counted(len(answers), "query was", "queries were")
+        raise InvalidInput(f"only {complete} answered by all systems; {failed[0].error}")
     by_system = {system.name: [answered[system.name] for answered in answers] for system in systems}
     return await asyncio.to_thread(_summary, namespace, by_system, failed, len(judged) - len(asked))
 

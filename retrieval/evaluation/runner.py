@@ -13,6 +13,7 @@ from retrieval.errors import Conflict, NotFound
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.systems import System
 from retrieval.evaluation.trec import Scored
+from retrieval.reporting.table import counted
 from retrieval.tasks import share_out
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import SearchResult
@@ -114,7 +115,7 @@ async def check_complete(engine: Trivet, folder: EvaluationFolder, names: Names,
         held = (await engine.get_namespace(names(namespace))).memories
         if held != expected:
             raise Conflict(
-                f"namespace {names(namespace)!r} holds {held} memories, the folder {expected}: "
+                f"namespace {names(namespace)!r} holds {counted(held, 'memory', 'memories')}, the folder {expected}: "
                 "it was filled from other rows; delete it first (trivet eval --fresh)"
             )
 

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from retrieval.profiles.profile import Profile
+from retrieval.reporting.table import counted
 from retrieval.significance import Scores, compare, macro_mean
 from retrieval.types.memory import Zoned
 
@@ -144,7 +145,9 @@ def judge(
     if n == 0 or not len(trial.intents) == len(trial.candidate) == len(trial.baseline) == n:
         raise ValueError("a trial needs at least one query, and an intent and a score of each system for every one")
     overall, intents = _compared(trial, trial.baseline, seed)
-    reasons = [] if n >= LEAST_QUERIES else [f"{n} queries have gold; the gate wants at least {LEAST_QUERIES}"]
+    reasons = []
+    if n < LEAST_QUERIES:
+        reasons.append(f"{counted(n, 'query has', 'queries have')} gold; the gate wants at least {LEAST_QUERIES}")
     reasons += _objections(overall, intents, baseline)
     against_live = None
     if trial.live is not None and live is not None:

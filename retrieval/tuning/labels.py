@@ -14,6 +14,7 @@ from classifier.intents import Intent
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_lines
 from retrieval.journal.feedback import judged_by_id
+from retrieval.reporting.table import counted
 from retrieval.tuning.runs import checksum
 from retrieval.types.journal import Feedback
 from retrieval.validation import decode
@@ -111,8 +112,9 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
         if (gained := gained_of(each, position_bias=position_bias)).gains
     ]
     if len(judged) < LEAST_SEARCHES or len(found) < LEAST_POSITIVE:
+        searches = counted(len(judged), "search", "searches")
         raise InvalidInput(
-            f"namespace {namespace!r} has feedback on {len(judged)} searches, {len(found)} of them with anything "
+            f"namespace {namespace!r} has feedback on {searches}, {len(found)} of them with anything "
             f"relevant, rated or clicked; tuning needs at least {LEAST_SEARCHES}, {LEAST_POSITIVE} of them such"
         )
     return found
