@@ -117,11 +117,11 @@ class Settings:
     Attributes:
         database_url: a libpq URL, or `embedded`. One never silently replaces the other.
         data_dir: folder of the embedded database.
-        host: address to listen on; a public one needs `api_key`.
+        host: address to listen on; a public one needs `TRIVET_API_KEY`.
         port: port to listen on; 0 takes a free one.
         workers: server processes.
         api_key: the bearer key that requests must carry; without one, no key is needed.
-        allowed_hosts: hosts that requests may name beside loopback and `host`; if there are none, all with a key.
+        allowed_hosts: hosts that requests may name beside loopback and `TRIVET_HOST`; unset: any, if there is a key.
         log_level: what is logged; `debug` also shows tracebacks of failed commands.
         pool_size: database connections of one server process.
         leg_timeout_s: deadline of each leg, seconds.

@@ -32,7 +32,8 @@ from retrieval.types.search import ContextRequest, ContextResponse
 def command(query: str, fields: dict[str, Any], namespace: str, settings: Settings, as_json: bool, **own: Any) -> None:
     """Assemble the context pack that answers QUERY.
 
-    The pack goes to standard output, a line about it to standard error.
+    The pack goes to standard output, a line about it to standard error. A namespace that does not exist gives an
+    empty pack.
     """
     request = convert({**fields, **own, "query": query}, ContextRequest)
 
