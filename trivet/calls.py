@@ -128,6 +128,8 @@ def url_of(base_url: str) -> httpx.URL:
         url.raw_host.decode("ascii").encode("idna")  # as sockets do
     except (httpx.InvalidURL, UnicodeError) as exc:
         raise InvalidInput(f"is no address: {exc}", loc=("base_url",)) from exc
+    if url.scheme not in ("http", "https"):
+        raise InvalidInput("is no address: it must begin with http:// or https://", loc=("base_url",))
     if (url.port or 0) > _LAST_PORT:  # of which the system would take the last sixteen bits
         raise InvalidInput(f"is no address: its port is above {_LAST_PORT}", loc=("base_url",))
     return url

@@ -146,7 +146,10 @@ def test_every_status_has_its_error(status: int, kind: type[trivet.TrivetError],
     assert ("what is wrong" if body.startswith(b"{") else f"{status}") in str(raised.value)
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:84267", "http://a..b", "http://[::1", f"http://{'a' * 64}"])
+@pytest.mark.parametrize(
+    "address",
+    ["http://127.0.0.1:84267", "http://a..b", "http://[::1", f"http://{'a' * 64}", "127.0.0.1:8321", "localhost:8321"],
+)
 @pytest.mark.parametrize("kind", [trivet.Client, trivet.AsyncClient])
 def test_what_is_no_address_is_refused(kind: type[trivet.Client | trivet.AsyncClient], address: str) -> None:
     """Also a port of which the system would take a part."""
