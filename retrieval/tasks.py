@@ -12,7 +12,7 @@ from retrieval.errors import Conflict
 S = TypeVar("S")
 T = TypeVar("T")
 
-ATTEMPTS = 4
+ATTEMPTS = 8
 """How often a write is tried that meets another writer."""
 
 
