@@ -24,7 +24,7 @@ def _answer(*texts: str) -> trivet.SearchResponse:
     ]  # fmt: skip
     fields: dict[str, Any] = {
         "results": results,
-        "intent": None,
+        "intent": {"label": "fact_lookup", "probabilities": {"fact_lookup": 1.0}},
         "weights": {},
         "profile": "p@1",
         "degraded": [],
