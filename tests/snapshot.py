@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
+from graph import store
 from graph.adjacency import Adjacency, read_edges
+from graph.graph_rows import DocGraph
 from graph.rules import Rule
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry
@@ -22,6 +24,13 @@ from retrieval.store import namespaces
 from retrieval.store.pool import Pool
 from retrieval.types.search import Filters, Leg, SearchRequest
 
+_MEMORIES: LiteralString = """
+    insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
+                        length, embedding, traits)
+    select %(ns)s, d, 'm' || d, 'memory', 'text', '2024-01-01Z', array['t' || d], '{}', '[]', '[]', '', 1,
+           array_fill(0, array[384])::real[]::halfvec, 0
+    from unnest(%(docs)s::integer[]) as d
+"""
 _ELIGIBLE: LiteralString = "select m.doc from memory m where m.ns = %(ns)s and "
 
 
@@ -97,6 +106,12 @@ class Indexed:
     async def search(self, leg: Retriever, ask: Ask) -> LegRanking:
         """What a leg answers."""
         return await leg.search(await self.query(ask))
+
+
+async def add_graphs(conn: AsyncConnection[Any], ns: int, graphs: Sequence[DocGraph]) -> None:
+    """Store memories that add this to the graph and say nothing else; each has a tag: t and its ordinal."""
+    await conn.execute(_MEMORIES, {"ns": ns, "docs": [graph.doc for graph in graphs]})
+    await store.write(conn, ns, graphs)
 
 
 async def graph_of(

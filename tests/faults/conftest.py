@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,10 @@ import pytest
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.embedded.programs import run_program
 from retrieval.store.migrate import migrate
+from retrieval.store.pool import open_pool
 from tests.faults.servers import FAST, Server, Servers
 from tests.folders import database_folder
+from tests.integration.index.test_registry import Process
 from tests.processes import new_data_dir, quit_postgres_in
 
 
@@ -47,6 +49,15 @@ def primary(servers: Servers, template: Path) -> Server:
     server.start()
     server.serve()
     return server
+
+
+@pytest.fixture
+async def process(servers: Servers, primary: Server) -> AsyncIterator[Process]:
+    """What a server process has, over whichever server is at the address."""
+    async with open_pool(servers.url, 3) as pool:
+        process = Process(pool)
+        yield process
+        await process.indexes.aclose()
 
 
 @pytest.fixture

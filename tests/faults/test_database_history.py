@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator
 
 import psycopg
 import pytest
 
 from retrieval.errors import StoreUnavailable
 from retrieval.store.embedded.programs import run_program
-from retrieval.store.pool import open_pool
 from tests.faults.servers import Server, Servers, until
 from tests.integration.index.test_registry import Process, assert_right, memory
 
 LOST = 20
 """Transactions whose numbers are given out again."""
-
-
-@pytest.fixture
-async def process(servers: Servers, primary: Server) -> AsyncIterator[Process]:
-    """What a server process has, over whichever server is at the address."""
-    async with open_pool(servers.url, 3) as pool:
-        process = Process(pool)
-        yield process
-        await process.indexes.aclose()
 
 
 async def written(process: Process, *ids: str) -> None:

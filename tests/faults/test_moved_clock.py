@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from retrieval.store import changes
-from retrieval.store.pool import open_pool
 from tests.faults.servers import Server, Servers
 from tests.integration.index.test_registry import Process, assert_right, memory
 
@@ -19,9 +17,9 @@ _CLOCK = Path(__file__).with_name("clock.c")
 _FLAGS = ("-shared", "-fPIC", "-nostdlib")  # what it calls is in the process that loads it
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def ahead(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file by whose size, in seconds, the clock of the servers of a test is ahead."""
+    """A file by whose size, in seconds, the clock of all servers of a test is ahead."""
     library, ahead = servers.folder / "clock.so", servers.folder / "ahead"
     compiler = shutil.which("cc") or pytest.skip("no C compiler on the path")
     subprocess.run((compiler, *_FLAGS, _CLOCK, "-o", library), check=True)
@@ -30,15 +28,6 @@ def ahead(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CLOCK_AHEAD", str(ahead))
     monkeypatch.setenv("LD_PRELOAD", str(library))
     return ahead
-
-
-@pytest.fixture
-async def process(servers: Servers, ahead: Path, primary: Server) -> AsyncIterator[Process]:
-    """What a server process has."""
-    async with open_pool(servers.url, 3) as pool:
-        process = Process(pool)
-        yield process
-        await process.indexes.aclose()
 
 
 async def test_what_is_forgotten_too_early_is_not_missed(process: Process, ahead: Path, primary: Server) -> None:

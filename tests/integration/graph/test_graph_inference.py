@@ -24,16 +24,9 @@ from retrieval.types.memory import MemoryInput, RelationInput
 from retrieval.types.namespace import CustomRule, InverseRule, NamespaceSettings, RuleInput
 from retrieval.types.search import Filters, SearchOptions
 from tests.serving import problem_of
-from tests.snapshot import graph_of
+from tests.snapshot import add_graphs, graph_of
 
 NS = 7
-_MEMORY: LiteralString = """
-    insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
-                        length, embedding, traits)
-    select %(ns)s, d, 'm' || d, 'memory', 'text', '2024-01-01Z', array['t' || d], '{}', '[]', '[]', '', 1,
-           array_fill(0, array[384])::real[]::halfvec, 0
-    from unnest(%(docs)s::integer[]) as d
-"""
 _DELETE: LiteralString = "delete from memory where ns = %(ns)s and doc = %(doc)s"
 
 ANN, BOB, CAT, DAN, EVE = map(entity_id, ("ann", "bob", "cat", "dan", "eve"))
@@ -43,10 +36,8 @@ GRANDPARENT = Rule("grandparent", (Atom("x", "parent_of", "y"), Atom("y", "paren
 
 async def add(conn: AsyncConnection[Any], *relations: tuple[str, str, str], first: int = 1, ns: int = NS) -> None:
     """Memories of one relation each, numbered from `first`."""
-    docs = list(range(first, first + len(relations)))
-    await conn.execute(_MEMORY, {"ns": ns, "docs": docs})
-    rows = [DocGraph(doc, relations=[GivenRelation(*relation)]) for doc, relation in zip(docs, relations, strict=True)]
-    await store.write(conn, ns, rows)
+    graphs = [DocGraph(doc, relations=[GivenRelation(*relation)]) for doc, relation in enumerate(relations, first)]
+    await add_graphs(conn, ns, graphs)
 
 
 async def around(

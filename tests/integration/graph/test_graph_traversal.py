@@ -10,7 +10,6 @@ import pytest
 from msgspec.structs import replace
 from psycopg import AsyncConnection
 
-from graph import store
 from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
 from graph.names import entity_id
 from graph.neighbourhood import DAMPING, Bounds, Neighbourhood, View
@@ -18,29 +17,21 @@ from graph.rules import Rule, symmetric, transitive
 from graph.traversal import begin, walk
 from tests.linking import link
 from tests.plain_walk import restart
-from tests.snapshot import graph_of
+from tests.snapshot import add_graphs, graph_of
 
 NS = 7
 FAR = Bounds(time_s=10)
 NAMES = {entity_id(name): name for name in ["ann", "choir", "rome", "tiber", "fish", "moon", "mars", "oslo"]}
-_MEMORY: LiteralString = """
-    insert into memory (ns, doc, id, kind, text, created_at, tags, metadata, entities, relations, fingerprint,
-                        length, embedding, traits)
-    select %(ns)s, d, 'm' || d, 'memory', 'text', '2024-01-01Z', array['t' || d], '{}', '[]', '[]', '', 1,
-           array_fill(0, array[384])::real[]::halfvec, 0
-    from unnest(%(docs)s::integer[]) as d
-"""
 
 
 async def add(conn: AsyncConnection[Any], mentions: dict[int, str], relations: Sequence[GivenRelation] = ()) -> None:
     """Memories by number with the entities they mention; the relations are the first one's."""
-    await conn.execute(_MEMORY, {"ns": NS, "docs": list(mentions)})
     first = next(iter(mentions))
-    docs = [
+    graphs = [
         DocGraph(doc, (), [GivenEntity(name) for name in names.split()], relations if doc == first else ())
         for doc, names in mentions.items()
     ]
-    await store.write(conn, NS, docs)
+    await add_graphs(conn, NS, graphs)
 
 
 async def walked(
