@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -17,11 +18,11 @@ DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
 NS = "town"
 
 
-def fact(number: int, text: str, *names: str, **fields: object) -> MemoryInput:
+def fact(number: int, text: str, *names: str, **fields: Any) -> MemoryInput:
     """A memory that mentions these names, one day after the one before."""
     return MemoryInput(
         id=f"m{number}", text=text, created_at=DAY + timedelta(days=number),
-        entities=[EntityInput(name=name, type="person") for name in names], **fields,  # type: ignore[arg-type]
+        entities=[EntityInput(name=name, type="person") for name in names], **fields,
     )  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -17,31 +16,23 @@ from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
 from retrieval.types.search import ContextRequest, Mode, SearchRequest
+from tests.integration.entities.test_entity_service import DAY, fact
 from tests.serving import settings_for
 
-DAY = datetime(2024, 3, 1, 12, tzinfo=UTC)
 NS = "family"
 
-
-def said(number: int, text: str, *names: str, **fields: Any) -> MemoryInput:
-    return MemoryInput(
-        id=f"m{number}", text=text, created_at=DAY + timedelta(days=number),
-        entities=[EntityInput(name=name, type="person") for name in names], **fields,
-    )  # fmt: skip
-
-
 FAMILY = [
-    said(0, "Melanie Brown bought a house.", "Melanie Brown"),
-    said(1, "She and Caroline painted it.", "Melanie Brown", "Caroline"),
-    said(2, "Tess sings on Fridays.", "Tess"),
-    said(3, "Tess met Oscar.", "Tess", "Oscar"),
-    said(4, "Both names are known.", "Tess", "Melanie Brown"),
-    said(5, "They like each other.", relations=[
+    fact(0, "Melanie Brown bought a house.", "Melanie Brown"),
+    fact(1, "She and Caroline painted it.", "Melanie Brown", "Caroline"),
+    fact(2, "Tess sings on Fridays.", "Tess"),
+    fact(3, "Tess met Oscar.", "Tess", "Oscar"),
+    fact(4, "Both names are known.", "Tess", "Melanie Brown"),
+    fact(5, "They like each other.", relations=[
         RelationInput(source="Tess", type="friend_of", target="Oscar"),
         RelationInput(source="Melanie Brown", type="friend_of", target="Oscar"),
         RelationInput(source="Tess", type="known_as", target="Melanie Brown"),
     ]),
-    said(6, "Nothing of this.", "Zoe"),
+    fact(6, "Nothing of this.", "Zoe"),
 ]  # fmt: skip
 
 
@@ -101,7 +92,7 @@ async def test_a_merge_holds_for_what_is_written_later_and_undone_it_goes_where_
 ) -> None:
     tess, melanie = await id_of(family, "Tess"), await id_of(family, "Melanie Brown")
     receipt = await family.entities.merge(NS, tess, melanie)
-    await beside.add(NS, [said(7, "Tess sold it.", "Tess"), said(8, "Melanie Brown wept.", "Melanie Brown")])
+    await beside.add(NS, [fact(7, "Tess sold it.", "Tess"), fact(8, "Melanie Brown wept.", "Melanie Brown")])
     for engine in (family, beside):
         assert {"m7", "m8"} < await found(engine, "Tess")
     await family.entities.separate(NS, receipt.merge_id)
@@ -124,7 +115,7 @@ async def test_a_merge_outlives_the_memories_of_its_entities(family: Trivet) -> 
     receipt = await family.entities.merge(NS, zoe, oscar)
     await family.delete(NS, "m6")
     assert (await family.entities.page(NS, zoe)).name == "Oscar"
-    await family.add(NS, [said(6, "Zoe is back.", "Zoe")])
+    await family.add(NS, [fact(6, "Zoe is back.", "Zoe")])
     assert "m6" in await found(family, "Oscar")
     await family.delete(NS, "m6")
     await family.entities.separate(NS, receipt.merge_id)
@@ -183,12 +174,12 @@ async def test_an_alias_is_found_in_every_process_and_counts_for_what_comes(fami
 
 
 USING = [
-    said(10, "Yesterday Zippy came to Rome."),
-    said(11, "He left.", relations=[RelationInput(source="Zippy", type="works_at", target="Acme")]),
-    said(12, "I saw Zippy, and later Robert Smith."),
-    said(13, "We were at home.", kind="message", speaker="Zippy"),
+    fact(10, "Yesterday Zippy came to Rome."),
+    fact(11, "He left.", relations=[RelationInput(source="Zippy", type="works_at", target="Acme")]),
+    fact(12, "I saw Zippy, and later Robert Smith."),
+    fact(13, "We were at home.", kind="message", speaker="Zippy"),
 ]
-BY_NAME = said(14, "Today Robert Smith came to Rome.")
+BY_NAME = fact(14, "Today Robert Smith came to Rome.")
 
 
 async def give(engine: Trivet, *, by_hand: bool) -> None:
@@ -237,9 +228,9 @@ async def test_an_alias_goes_though_all_who_gave_it_are_deleted_at_once(family: 
     for _ in range(4):
         given = EntityInput(name="Robert Smith", aliases=["Zippy"])
         givers = [MemoryInput(id=f"g{number}", text=f"New {number}.", entities=[given]) for number in range(4)]
-        await family.add(NS, [*givers, said(20, "Today Robert Smith came to Rome."), said(10, "I met Zippy.")])
+        await family.add(NS, [*givers, fact(20, "Today Robert Smith came to Rome."), fact(10, "I met Zippy.")])
         things = enumerate(("boat", "kite", "lamp", "sofa"), 11)
-        writing = [family.add(NS, [said(number, f"Zippy bought a {thing}.")]) for number, thing in things]
+        writing = [family.add(NS, [fact(number, f"Zippy bought a {thing}.")]) for number, thing in things]
         await asyncio.gather(*(family.delete(NS, each.id or "") for each in givers), *writing)
         assert await found(family, "Robert Smith") == {"m20"}
         assert await found(family, "Who saw Zippy?") == {"m10", "m11", "m12", "m13", "m14"}
@@ -293,7 +284,7 @@ async def test_the_name_that_only_a_deleted_memory_had_is_gone(family: Trivet) -
     """Also where a text has the plural of an alias, or writes the date that is one otherwise."""
     acme = EntityInput(name="Acme", aliases=["story", "2024-05-05"])
     await family.add(NS, [MemoryInput(id="giving", text="New.", entities=[acme])])
-    await family.add(NS, [said(10, "They told stories."), said(11, "On May 5, 2024 it rained.")])
+    await family.add(NS, [fact(10, "They told stories."), fact(11, "On May 5, 2024 it rained.")])
     assert await found(family, "Acme") == {"giving", "m10", "m11"}
     await family.delete(NS, "giving")
     assert (await family.entities.list(NS, q="Acme")).entities == []
@@ -378,7 +369,7 @@ async def test_merges_beside_writers_lose_nothing(family: Trivet, beside: Trivet
             await engine.entities.separate(NS, receipt.merge_id)
 
     async def rewrite(engine: Trivet, number: int) -> None:
-        await engine.add(NS, [said(number, "Zoe saw Oscar and Caroline.", "Zoe", "Oscar", "Caroline")])
+        await engine.add(NS, [fact(number, "Zoe saw Oscar and Caroline.", "Zoe", "Oscar", "Caroline")])
         await engine.delete(NS, f"m{number}")
 
     async def name(engine: Trivet) -> None:
