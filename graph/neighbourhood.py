@@ -200,8 +200,8 @@ class Neighbourhood:
         docs, strengths = _columns_of(top)
         others, pulls = _columns_of({entity: edge.strength for entity, edge in joined.items()})
         ways = _at(docs), _at(strengths), len(top), _at(others), _at(pulls), len(joined)
-        tokenize = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity
-        caps = view.memories, entities, *tokenize, MENTIONS_CAP
+        most = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity
+        caps = view.memories, entities, *most, MENTIONS_CAP
         came: int = _onward(self._walk, *_seen(view), *ways, *caps, from_anchors)
         if came:
             self._collected = None

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from graph.dates import MONTHS, WEEKDAYS, is_year
+from graph.dates import MONTHS, WEEKDAYS
 from graph.graph_rows import GivenRelation
 from graph.names import normalize, singular
 from graph.relation_patterns import (
@@ -149,7 +149,7 @@ def _pattern_statements(number: int, position: int, place: _Place) -> Iterator[_
         work = None if ANOTHER_WORK.search(place.before) else place.title
     else:
         work = _subject(place, "third")
-    for maker in match.groups() if work else ():
+    for maker in match.groups():
         if maker and work and (name := _clean(maker)):
             yield name, pattern.relation, work
 
@@ -190,7 +190,7 @@ def _subject(place: _Place, persons: str) -> str | None:
 
 
 def _clean(name: str) -> str | None:
-    """The name without sentence openers; None for questions, pronouns, months and years."""
+    """The name without sentence openers; None for questions, pronouns and months."""
     parts = name.split()
     while parts and parts[0].casefold().replace("\u2019", "'") in _OPENERS:
         if parts[0].casefold() in _ASKS:
@@ -198,7 +198,7 @@ def _clean(name: str) -> str | None:
         del parts[0]
     while parts and parts[-1].casefold() in _OPENERS:
         del parts[-1]
-    if not parts or not parts[0][0].isupper() or is_year(parts[0]):
+    if not parts or not parts[0][0].isupper():
         return None
     if parts[1:2] == ["of"] and singular(parts[0].casefold()) in _OF_SOMEBODY:
         return None
