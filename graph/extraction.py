@@ -95,7 +95,7 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
         yield code, normalize(code), "identifier", WEIGHTS["identifier"]
     taken.update(codes)
     for token in tokens if CJK.search(text) else ():
-        if len(token.text) <= MAX_WORD_CHARS * 8 and token.kind == "word" and CJK.search(token.text):
+        if len(token.text) <= MAX_WORD_CHARS * 8 and token.kind == "word":
             for run in find_cjk(token.text):
                 yield run, normalize(run), "phrase", WEIGHTS["phrase"]
     rest = [_BREAK if position in taken else token for position, token in enumerate(tokens)] if taken else tokens

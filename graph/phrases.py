@@ -78,8 +78,7 @@ def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
         if run:
             yield from _phrases_of_run(run)
             run = []
-    if run:
-        yield from _phrases_of_run(run)
+    yield from _phrases_of_run(run)
 
 
 def find_cjk(text: str) -> Iterator[str]:

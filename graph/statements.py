@@ -118,7 +118,7 @@ def _read(trigger: re.Match[str], place: _Place) -> Iterator[_Triple]:
         follows = CALLED.match(place.text, trigger.end() - 1, place.end)
         who = _subject(place, "any" if kind == "has" else "third")
         name = _clean(follows["target"]) if follows else None
-        if follows and who and name:
+        if who and name:
             source, target = (who, name) if kind == "has" else (name, who)
             yield source, KIN[trigger[kind]], target
     else:
