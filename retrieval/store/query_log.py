@@ -17,7 +17,7 @@ from retrieval.types.search import Filters
 # Each insert deletes the row beyond the limit, and a few more to catch up after concurrent writers. `number` is a
 # scalar subquery because the planner may turn a join into a scan of the table while it is new and has no statistics.
 # The commit is asynchronous: a database crash may lose the last entries and nothing else.
-_RECORD: LiteralString = """
+NUMBERED: LiteralString = """
     with held as (
         select ns from namespace
         where ns = %(ns)s and set_config('synchronous_commit', 'off', true) = 'off' for key share
@@ -29,6 +29,12 @@ _RECORD: LiteralString = """
             and number > (select number from numbered) - %(most)s - 64
             and number <= (select number from numbered) - %(most)s
     )
+"""
+"""The beginning of a statement that inserts a row with the next number of its namespace."""
+
+_RECORD: LiteralString = (
+    NUMBERED
+    + """
     insert into query_log (ns, number, id, at, query, query_chars, query_hash, mode, profile, intent, ids, scores,
         filters, as_of, query_timestamp, total_ms)
     select %(ns)s, number, %(id)s, %(at)s, %(query)s, %(query_chars)s, %(query_hash)s, %(mode)s, %(profile)s,
@@ -36,6 +42,7 @@ _RECORD: LiteralString = """
         %(total_ms)s
     from numbered
 """
+)
 
 # The update changes nothing; it makes `returning` work if another writer inserted the row first.
 _KEY: LiteralString = """

@@ -10,29 +10,21 @@ from msgspec import Struct
 from psycopg import AsyncConnection
 
 from retrieval.store.agreement import kendall_tau, overlap, rank_biased_overlap
+from retrieval.store.query_log import NUMBERED
 
 MAX_ROWS = 50_000
 """Most runs of a namespace; the oldest is deleted first."""
 
-# Bounded and committed asynchronously, as in `query_log`.
-_RECORD: LiteralString = """
-    with held as (
-        select ns from namespace
-        where ns = %(ns)s and set_config('synchronous_commit', 'off', true) = 'off' for key share
-    ), numbered as (
-        insert into journal as j (ns, shadow_runs) select ns, 1 from held
-        on conflict (ns) do update set shadow_runs = j.shadow_runs + 1 returning j.shadow_runs as number
-    ), outlived as (
-        delete from shadow_run where ns = %(ns)s
-            and number > (select number from numbered) - %(most)s - 64
-            and number <= (select number from numbered) - %(most)s
-    )
+_RECORD: LiteralString = (
+    NUMBERED.replace("queries", "shadow_runs").replace("query_log", "shadow_run")
+    + """
     insert into shadow_run (ns, number, id, live, candidate, live_ids, candidate_ids, overlap, rbo, tau, live_ms,
         candidate_ms)
     select %(ns)s, number, %(id)s, %(live)s, %(candidate)s, %(live_ids)s::text[], %(candidate_ids)s::text[],
         %(overlap)s, %(rbo)s, %(tau)s, %(live_ms)s, %(candidate_ms)s
     from numbered
 """
+)
 
 # In the order of `ShadowSummary`'s fields. Over all namespaces, as profiles are shared by all; reveals nothing that a
 # namespace holds.
