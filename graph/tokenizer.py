@@ -59,9 +59,7 @@ def adjacent(text: str, left: Token, right: Token) -> bool:
 def mostly_capitals(tokens: Sequence[Token]) -> bool:
     """Whether nearly all words are in capitals, so that capitals carry no information."""
     spelled = [token.text for token in tokens if token.kind == "word"]
-    if len(spelled) <= 3 or sum(map(str.isupper, spelled)) <= 0.6 * len(spelled):
-        return False
-    return sum(word.isupper() and len(word) > 1 for word in spelled) > 0.6 * len(spelled)
+    return len(spelled) > 3 and sum(word.isupper() and len(word) > 1 for word in spelled) > 0.6 * len(spelled)
 
 
 _CODE = re.compile(
