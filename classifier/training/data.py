@@ -77,9 +77,9 @@ def comparable(text: str) -> str:
 
 
 @cache
-def stories(use: str, path: Path = DATA / "preambles.jsonl") -> tuple[str, ...]:
+def stories(use: str) -> tuple[str, ...]:
     """The stories to put before a question, for `training` or for the robustness `check`."""
-    return tuple(row["text"] for row in json_lines(path) if row["use"] == use)
+    return tuple(row["text"] for row in json_lines(DATA / "preambles.jsonl") if row["use"] == use)
 
 
 def misspelt(word: str, rng: Random) -> str:

@@ -49,13 +49,13 @@ def ndcg(hits: NDArray[np.bool_], relevant: int) -> NDArray[np.float64]:
     return gained
 
 
-def expected_calibration_error(confidence: NDArray[np.float64], right: NDArray[np.bool_], bins: int = 15) -> float:
-    """Mean difference between confidence and accuracy over bins of confidence of equal width.
+def expected_calibration_error(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+    """Mean difference between confidence and accuracy over 15 bins of confidence of equal width.
 
     In [0, 1], 0 is best; bins are weighted by their share of the predictions, of which shape (n,) says how sure each is
     and whether it is right.
     """
-    surplus = np.bincount(_bins(confidence, bins), confidence - right)
+    surplus = np.bincount(_bins(confidence, 15), confidence - right)
     return float(np.abs(surplus).sum()) / len(right)
 
 
