@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
@@ -15,7 +15,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, input_file
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.engine import Trivet
-from retrieval.profiles.profile import Recipe, parse_label
+from retrieval.profiles.profile import Profile, Recipe, parse_label
 from retrieval.profiles.schema import (
     ModelsInput,
     ProfileInfo,
@@ -128,12 +128,7 @@ def put(
 def promote(label: str, settings: Settings, as_json: bool) -> None:
     """Make a version live, the newest if none is named; the gate must have let it pass."""
     name, version = parse_label(label)
-
-    async def act(engine: Trivet) -> ProfileInfo:
-        await engine.profiles.promote(name, version)
-        return await engine.profiles.describe(name)
-
-    _tell_live(with_engine(settings, act), as_json=as_json)
+    _make_live(name, lambda engine: engine.profiles.promote(name, version), settings, as_json=as_json)
 
 
 @command.command(epilog=example("trivet profile rollback support"))
@@ -141,12 +136,7 @@ def promote(label: str, settings: Settings, as_json: bool) -> None:
 @common_options
 def rollback(name: str, settings: Settings, as_json: bool) -> None:
     """Make the version live that was so before; twice goes back two promotions."""
-
-    async def act(engine: Trivet) -> ProfileInfo:
-        await engine.profiles.rollback(name)
-        return await engine.profiles.describe(name)
-
-    _tell_live(with_engine(settings, act), as_json=as_json)
+    _make_live(name, lambda engine: engine.profiles.rollback(name), settings, as_json=as_json)
 
 
 @command.command(epilog=example("trivet profile shadow support@5 --share 0.1", "trivet profile shadow support --off"))
@@ -196,7 +186,14 @@ def _parameters(content: bytes, note: str) -> ProfileInput:
     return msgspec.structs.replace(given, note=note or given.note)
 
 
-def _tell_live(found: ProfileInfo, *, as_json: bool) -> None:
+def _make_live(name: str, act: Callable[[Trivet], Awaitable[Profile]], settings: Settings, *, as_json: bool) -> None:
+    """Have another version of a profile live, and tell which it is."""
+
+    async def change(engine: Trivet) -> ProfileInfo:
+        await act(engine)
+        return await engine.profiles.describe(name)
+
+    found = with_engine(settings, change)
     if as_json:
         print_json(found)
     else:
