@@ -24,7 +24,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
-from psycopg.errors import SerializationFailure
+from psycopg.errors import TransactionRollback
 
 from graph.extraction import TOKENIZED_TYPES
 from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GraphRows
@@ -218,7 +218,7 @@ async def write(
 
     Raises:
         UniqueViolation: a memory is already in the graph.
-        SerializationFailure: other writers deleted entities at the same time; the transaction must be retried.
+        TransactionRollback: other writers deleted entities at the same time; the transaction must be retried.
     """
     aliases = await _aliases(conn, ns, docs, but={*removed} - {doc.doc for doc in docs})
     touched = await _ids(conn, _REMOVE_LINKS, ns, removed)
@@ -280,14 +280,14 @@ async def _take_types_back(
 async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:
     """Delete those of the entities that nothing refers to any more, in the caller's transaction.
 
-    Returns those that were more than common phrases. Raises SerializationFailure if another writer mentions one.
+    Returns those that were more than common phrases. Raises TransactionRollback if another writer mentions one.
     """
     unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
     gone = await _ids(conn, _REMOVE_ENTITIES, ns, unused)
     # The deletion waited for whoever holds an entity nevertheless, but did not see what that one wrote.
     if await _ids(conn, _REMOVED_THOUGH_USED, ns, unused):
-        raise SerializationFailure("other writers mention entities that were taken away at this moment")
+        raise TransactionRollback("other writers mention entities that were taken away at this moment")
     return gone
 
 
@@ -320,7 +320,7 @@ async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) 
     held |= {entity: new[entity].type for entity in added}
     held |= await _lock(conn, "key share", ns, new.keys() - added)  # inserted by another transaction since
     if wanted - held.keys():  # inserting more now would break the lock order
-        raise SerializationFailure("other writers took entities away at this moment")
+        raise TransactionRollback("other writers took entities away at this moment")
     return held, added
 
 

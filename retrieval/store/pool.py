@@ -166,8 +166,8 @@ class Pool(AsyncConnectionPool[Connection]):
                 await self.putconn(conn)
 
 
-_COLLISIONS = ("23505", "40P01")
-"""SQLSTATEs caused by another writer: unique violation, deadlock.
+_COLLISIONS = ("23505", "40P01", "40000")
+"""SQLSTATEs caused by another writer: unique violation, deadlock, and what `graph.store` raises itself.
 
 At READ COMMITTED there are no serialisation failures. What reads at another level may have one on a standby, which ends
 it for what its primary has removed meanwhile.

@@ -10,12 +10,13 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
+from graph import store as graph_store
 from retrieval.errors import NotFound
 from retrieval.ingest.service import Ingest
 from retrieval.store import changes, locking, namespaces
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import by_id, matching
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import EntityInput, MemoryInput
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters
 from tests.turns import hashed
@@ -64,6 +65,21 @@ async def test_settings_that_are_put_while_the_namespace_is_deleted_are_of_a_new
             putting = asyncio.create_task(namespaces.put(other, "n", settings))
             await has_to_wait(putting, database_url)
         assert ((await putting).settings, (await putting).memories) == (settings, 0)
+
+
+async def test_who_means_an_entity_that_is_being_taken_away_is_written_nevertheless(
+    ingest: Ingest, pool: Pool, database_url: str
+) -> None:
+    """Whom its alias meant is gone when the writer has waited for it; so it starts over."""
+    await ingest.add("n", [MemoryInput(id="d", text="x", entities=[EntityInput(name="Ann Bo", aliases=["Caro"])])])
+    async with pool.connection() as conn:
+        ns = (await namespaces.find(conn, "n")).ns
+        [(doc,)] = await (await conn.execute("select doc from memory where id = 'd'")).fetchall()
+        async with conn.transaction():
+            await graph_store.write(conn, ns, (), removed=[doc])
+            writing = asyncio.create_task(ingest.add("n", [MemoryInput(id="e", text="We met Caro.")]))
+            await has_to_wait(writing, database_url)
+        assert [result.status for result in await writing] == ["created"]
 
 
 @pytest.mark.parametrize("write", ["add", "delete", "delete matching"])

@@ -10,7 +10,7 @@ from typing import Any, LiteralString
 
 import pytest
 from psycopg import AsyncConnection
-from psycopg.errors import SerializationFailure, UniqueViolation
+from psycopg.errors import TransactionRollback, UniqueViolation
 
 from graph import store
 from graph.extraction import extract
@@ -209,7 +209,7 @@ async def _add(conn: AsyncConnection[Any], doc: int, said: str) -> None:
     while True:
         try:
             await store.write(conn, NS, [text(doc, said)])
-        except SerializationFailure:
+        except TransactionRollback:
             await conn.rollback()
         else:
             return await conn.commit()
@@ -301,7 +301,7 @@ async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(databa
                 async with conn.transaction():
                     await store.write(conn, NS, [text(doc, f"We saw {city}.")], removed=[removed])
 
-            await retried(attempt, (SerializationFailure,))
+            await retried(attempt, (TransactionRollback,))
 
         for at in range(1, 41, 2):
             async with asyncio.timeout(60):
@@ -325,7 +325,7 @@ async def test_who_removes_an_entity_that_another_holds_after_all_starts_again(
         async with asyncio.timeout(60):
             await _wait_for_lock(watcher)
             await writer.commit()
-            with pytest.raises(SerializationFailure):
+            with pytest.raises(TransactionRollback):
                 await removing
         await remover.rollback()
         await store.write(remover, NS, (), removed=[1])
@@ -343,7 +343,7 @@ async def test_who_meant_an_entity_by_an_alias_that_is_taken_away_starts_again(d
         async with asyncio.timeout(60):
             await _wait_for_lock(watcher)
             await remover.commit()
-            with pytest.raises(SerializationFailure):
+            with pytest.raises(TransactionRollback):
                 await writing
         await writer.rollback()
         await store.write(writer, NS, [text(2, "We met Caro.")])
