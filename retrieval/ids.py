@@ -8,9 +8,7 @@ from uuid import UUID
 
 
 def uuid7() -> str:
-    """A time-ordered id (RFC 9562, version 7): 48 bits of milliseconds, 74 random bits."""
-    milliseconds = time.time_ns() // 1_000_000
-    value = int.from_bytes(milliseconds.to_bytes(6, "big") + os.urandom(10), "big")
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return str(UUID(int=value))
+    """A time-ordered id (RFC 9562, version 7): 60 bits of time, to a quarter of a microsecond, and 62 random bits."""
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    fraction, noise = (rest << 12) // 1_000_000, int.from_bytes(os.urandom(8)) >> 2
+    return str(UUID(int=milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0x2 << 62 | noise))
