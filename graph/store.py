@@ -5,7 +5,8 @@ Locks, each kind taken in one statement by ascending id and held until the trans
 0. Advisory locks, shared on the aliases that texts use, alone on those that are about to be taken away.
 1. `for key share` on the entities that are mentioned; missing ones are inserted. The lock is shared, so writers wait
    only for another one that inserts the same entity, or for a lock of the third kind.
-2. `for no key update` on entities that a memory no longer mentions, and on those that get another name.
+2. `for no key update` on entities that a memory no longer mentions, that lose an alias or a merge made by hand, or
+   that get another name.
 3. `for update` on entities without mentions, before they are deleted. Locked rows are skipped, not waited for: an
    entity that another writer holds is about to be mentioned.
 
@@ -236,7 +237,7 @@ async def write(
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
         await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
-    gone = await remove_unused(conn, ns, touched)
+    gone = await _remove_unused(conn, ns, touched)
     return {*described, *retyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
 
 
@@ -278,10 +279,16 @@ async def _take_types_back(
 
 
 async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:
-    """Delete those of the entities that nothing refers to any more, in the caller's transaction.
+    """Delete those of the entities that nothing refers to any more, in the transaction that took references away.
 
     Returns those that were more than common phrases. Raises TransactionRollback if another writer mentions one.
     """
+    await _lock(conn, "no key update", ns, entities)  # of two that take the last references, the later sees none
+    return await _remove_unused(conn, ns, entities)
+
+
+async def _remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:
+    """The same, of entities that are locked."""
     unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
     gone = await _ids(conn, _REMOVE_ENTITIES, ns, unused)

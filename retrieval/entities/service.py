@@ -272,8 +272,12 @@ class EntityService:
         async with self._view(name, EVERYTHING) as view:
             entity, target = await view.entity(entity_id), await view.entity(into)
         merge_id = uuid7()
-        async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
-            await entities.merge(conn, found.ns, entity.entity, target.entity, merge_id)
+
+        async def attempt() -> None:
+            async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
+                await entities.merge(conn, found.ns, entity.entity, target.entity, merge_id)
+
+        await retried(attempt, (Collided,))
         async with self._view(name, EVERYTHING) as view:
             root = await view.entity(into)
             return MergeReceipt(merge_id=merge_id, entity=view.summary(root.entity))
@@ -281,8 +285,12 @@ class EntityService:
     async def separate(self, name: str, merge_id: str) -> None:
         """Undo a merge; raises NotFound if there is none of that id."""
         check_storable(merge_id, ("merge_id",))
-        async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
-            await entities.separate(conn, found.ns, merge_id)
+
+        async def attempt() -> None:
+            async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
+                await entities.separate(conn, found.ns, merge_id)
+
+        await retried(attempt, (Collided,))
 
 
 def _after(view: EntityView, cursor: str | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

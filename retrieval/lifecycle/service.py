@@ -81,9 +81,13 @@ class LifeCycle:
             said, mentioned = mentioned, ()
         if said and not request.dry_run:
             await self._ingest.delete_many(namespace, ids=said)
-        if request.entity is not None and not request.dry_run:
+
+        async def forget_by_hand() -> None:
             async with self._pool.connection() as conn, conn.transaction():
                 await entities.forget_by_hand(conn, found.ns, family)
+
+        if request.entity is not None and not request.dry_run:
+            await retried(forget_by_hand, (Collided,))
         return ForgetReceipt(deleted=list(said), mentioned_by=list(mentioned))
 
     async def history(self, namespace: str, memory_id: str) -> MemoryHistory:

@@ -244,7 +244,7 @@ async def change_aliases(
     taken = [Alias(*row) for row in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()]
     if missing := [name for key, name in gone.items() if key not in {alias.key for alias in taken}]:
         raise NotFound(f"the entity was not given the alias {missing[0]!r}; those that memories give go with these")
-    without_name = await remove_unused(conn, ns, family)
+    without_name = await remove_unused(conn, ns, family) if taken else ()
     await changes.record(conn, ns, [changes.ENTITIES], described=without_name)
     return await not_given(conn, ns, taken, but=())
 

@@ -11,9 +11,10 @@ import pytest
 from psycopg import AsyncConnection
 
 from graph import store as graph_store
+from graph.names import entity_id
 from retrieval.errors import NotFound
 from retrieval.ingest.service import Ingest
-from retrieval.store import changes, locking, namespaces
+from retrieval.store import changes, entities, locking, namespaces
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import by_id, matching
 from retrieval.types.memory import EntityInput, MemoryInput
@@ -80,6 +81,39 @@ async def test_who_means_an_entity_that_is_being_taken_away_is_written_neverthel
             writing = asyncio.create_task(ingest.add("n", [MemoryInput(id="e", text="We met Caro.")]))
             await has_to_wait(writing, database_url)
         assert [result.status for result in await writing] == ["created"]
+
+
+@pytest.mark.parametrize("by_hand", ["merge", "alias", "forgotten alias"])
+async def test_of_two_who_take_the_last_uses_of_an_entity_away_one_removes_it(
+    ingest: Ingest, pool: Pool, database_url: str, by_hand: str
+) -> None:
+    """A memory's mention, and what was made by hand; neither sees what the other takes away."""
+    given = [EntityInput(name="Ann Bo"), EntityInput(name="Cid Do")]
+    await ingest.add("n", [MemoryInput(id="d", text="x", entities=given)])
+    ann, cid = entity_id("ann bo"), entity_id("cid do")
+    async with pool.connection() as conn, pool.connection() as other:
+        ns = (await namespaces.find(conn, "n")).ns
+        [(doc,)] = await (await conn.execute("select doc from memory where id = 'd'")).fetchall()
+        if by_hand == "merge":
+            await entities.merge(conn, ns, ann, cid, "merge")
+        else:
+            await entities.change_aliases(conn, ns, ann, added=["Annie"], removed=())
+
+        async def take_back() -> None:
+            async with other.transaction():
+                if by_hand == "merge":
+                    await entities.separate(other, ns, "merge")
+                elif by_hand == "alias":
+                    await entities.change_aliases(other, ns, ann, added=(), removed=["Annie"])
+                else:
+                    await entities.forget_by_hand(other, ns, [ann])
+
+        async with conn.transaction():
+            await graph_store.write(conn, ns, (), removed=[doc])
+            taking = asyncio.create_task(take_back())
+            await has_to_wait(taking, database_url)
+        await taking
+        assert await (await conn.execute("select name from entity")).fetchall() == [("text",)]
 
 
 @pytest.mark.parametrize("write", ["add", "delete", "delete matching"])
