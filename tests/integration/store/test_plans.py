@@ -77,8 +77,9 @@ async def rows_read(url: str, first: int, times: int) -> dict[str, int]:
 
 
 async def test_a_large_namespace_among_small_ones_is_not_read_for_a_few_of_its_rows(crowded: str) -> None:
-    few, more = await rows_read(crowded, 100, 1), await rows_read(crowded, 200, 6)
-    per_time = {table: (more[table] - few[table]) / 5 for table in (*LOADED, *READ)}
+    few, more = await rows_read(crowded, 100, 1), await rows_read(crowded, 200, 31)
+    # So many times that what loading reads, which differs, hardly counts.
+    per_time = {table: (more[table] - few[table]) / 30 for table in (*LOADED, *READ)}
     assert all(more[table] > 0 for table in LOADED), more
     assert all(per_time[table] > 0 for table in READ), per_time
     assert all(read < MOST_READ for read in per_time.values()), per_time
