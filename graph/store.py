@@ -13,9 +13,9 @@ Locks, each kind taken in one statement by ascending id and held until the trans
 So no mention loses its entity, but for a race in PostgreSQL: one who raises a lock from the second kind to the third
 may not be seen by one who takes the first at that moment. Both have it then, and the former finds that at the end.
 
-Two who take aliases away and use each other's may deadlock; then the database has one
-start over. Else there is no deadlock: a holder of locks of the third kind waits for nothing, and one that takes locks
-of the second kind waits only for holders of such locks with a higher id.
+Two who take aliases away and use each other's may deadlock; then the database has one start over. Else there is no
+deadlock: a holder of locks of the third kind waits for nothing but that race, and one that takes locks of the second
+kind waits only for holders of such locks with a higher id.
 """
 
 from __future__ import annotations
