@@ -84,7 +84,9 @@ class LifeCycle:
 
         async def forget_by_hand() -> None:
             async with self._pool.connection() as conn, conn.transaction():
-                await entities.forget_by_hand(conn, found.ns, family)
+                former = await entities.forget_by_hand(conn, found.ns, family)
+                # Texts written since the deletion may mention the entity by what it was called by hand.
+                await TextsByAlias(conn, found.ns, {alias.key for alias in former}).mention_anew(former)
 
         if request.entity is not None and not request.dry_run:
             await retried(forget_by_hand, (Collided,))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
@@ -83,15 +84,14 @@ _REMOVE_ALIASES: LiteralString = """
     returning key, entity
 """
 
-_FORGET_BY_HAND: LiteralString = """
-    with separated as (
-        delete from entity_merge where ns = %(ns)s and (entity = any(%(entities)s::bigint[])
-            or root = any(%(entities)s::bigint[])) returning entity
-    ), unnamed as (
-        delete from entity_alias where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and doc = -1
-        returning entity
-    )
-    select entity from separated union select entity from unnamed
+_KEYS_BY_HAND: LiteralString = """
+    select distinct key from entity_alias
+    where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and doc = -1
+"""
+_SEPARATE_ALL: LiteralString = """
+    delete from entity_merge
+    where ns = %(ns)s and (entity = any(%(entities)s::bigint[]) or target = any(%(entities)s::bigint[]))
+    returning entity, target
 """
 
 _ALL_BY_HAND: LiteralString = """
@@ -239,9 +239,7 @@ async def change_aliases(
     )
     family = {root, *(each.entity for each in await merged_into(conn, ns, root))}
     gone = _keys("remove", removed)
-    await take_aliases(conn, ns, gone)
-    parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*gone])}
-    taken = [Alias(*row) for row in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()]
+    taken = await _take_by_hand(conn, ns, family, gone)
     if missing := [name for key, name in gone.items() if key not in {alias.key for alias in taken}]:
         raise NotFound(f"the entity was not given the alias {missing[0]!r}; those that memories give go with these")
     without_name = await remove_unused(conn, ns, family) if taken else ()
@@ -249,12 +247,31 @@ async def change_aliases(
     return await not_given(conn, ns, taken, but=())
 
 
-async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection[int]) -> None:
-    """Take away the aliases and merges of some entities that callers made, in the caller's transaction."""
+async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection[int]) -> list[Alias]:
+    """Take away the aliases and merges of some entities that callers made, in the caller's transaction.
+
+    Returns the aliases that no memory gives, by which texts may still mention the entities.
+    """
     await _take_turn(conn, ns)
-    if await (await conn.execute(_FORGET_BY_HAND, {"ns": ns, "entities": array_text(family)})).fetchall():
-        gone = await remove_unused(conn, ns, family)
+    parameters = {"ns": ns, "entities": array_text(family)}
+    keys = [key for (key,) in await (await conn.execute(_KEYS_BY_HAND, parameters)).fetchall()]
+    taken = await _take_by_hand(conn, ns, family, keys)
+    separated = await (await conn.execute(_SEPARATE_ALL, parameters)).fetchall()
+    for entity, _ in separated:
+        await conn.execute(_NEW_ROOT, {"ns": ns, "entity": entity})
+    if taken or separated:
+        gone = await remove_unused(conn, ns, {*family, *chain.from_iterable(separated)})
         await changes.record(conn, ns, [changes.ENTITIES], described=gone)
+    return await not_given(conn, ns, taken, but=())
+
+
+async def _take_by_hand(
+    conn: AsyncConnection[Any], ns: int, family: Collection[int], keys: Collection[str]
+) -> list[Alias]:
+    """Take away the aliases with some keys that callers gave some entities."""
+    await take_aliases(conn, ns, keys)
+    parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*keys])}
+    return [Alias(*row) for row in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()]
 
 
 def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:

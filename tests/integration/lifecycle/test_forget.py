@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
+import psycopg
 import pytest
+from psycopg import AsyncConnection
 
 from graph.names import entity_id
+from graph.store import Alias
 from retrieval.engine import Trivet
 from retrieval.entities.view import entity_code
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.lifecycle.export import read_header
+from retrieval.store import entities
 from retrieval.types.entity import AliasChange
 from retrieval.types.memory import EntityInput, ForgetRequest, MemoryInput
 from retrieval.types.search import Filters
@@ -101,6 +108,36 @@ async def test_what_an_entity_was_called_by_hand_goes_with_it(trivet: Trivet, na
     header = read_header(b"".join([piece async for piece in trivet.lifecycle.export("own")]).splitlines()[0])
     assert (header.aliases, header.merges) == ([("bruno", "Bru")], [])
     assert await _ids(trivet) == ["else"]
+
+
+@pytest.mark.parametrize("merged", ["into it", "with all it is"])
+async def test_what_is_written_while_an_entity_is_forgotten_does_not_mention_it(
+    trivet: Trivet, database_url: str, monkeypatch: pytest.MonkeyPatch, merged: str
+) -> None:
+    """Between the deletion of what mentions it and that of what it was called by hand."""
+    rui, nuno = (MemoryInput(id=name, text="x", entities=[EntityInput(name=name)]) for name in ("Rui", "Nuno"))
+    await trivet.add("own", [HOUSE[3], rui, nuno])
+    lucia, rui_, nuno_ = (entity_code(entity_id(key)) for key in ("lucía", "rui", "nuno"))
+    await trivet.entities.change_aliases("own", lucia, AliasChange(add=["Lucy"]))
+    forget_by_hand = entities.forget_by_hand
+
+    async def meanwhile(conn: AsyncConnection[Any], ns: int, family: Collection[int]) -> list[Alias]:
+        await trivet.add("own", [MemoryInput(id="late", text="We met Lucy.")])
+        await trivet.entities.merge("own", rui_, lucia)
+        if merged == "with all it is":
+            await trivet.entities.merge("own", lucia, nuno_)
+        await trivet.delete("own", "Rui")
+        return await forget_by_hand(conn, ns, family)
+
+    monkeypatch.setattr(entities, "forget_by_hand", meanwhile)
+    receipt = await trivet.lifecycle.forget("own", ForgetRequest(entity="Lucía"))
+    assert receipt.deleted == ["of2"]
+    with psycopg.connect(database_url) as db:
+        named = "select key from entity where type <> 'text' order by key"
+        assert db.execute(named).fetchall() == [("lucy",), ("nuno",)]
+        assert db.execute("select count(*) from entity_merge").fetchone() == (0,)
+    mentioning = (await trivet.entities.page("own", entity_code(entity_id("lucy")))).memories
+    assert [memory.id for memory in mentioning] == ["late"]
 
 
 async def test_a_name_within_a_longer_one_goes_and_a_dry_run_says_so(trivet: Trivet) -> None:
