@@ -78,8 +78,8 @@ class ProfileRegistry:
     async def describe(self, name: str, version: int | None = None) -> ProfileInfo:
         """A profile with its versions and history; `shown` is the requested version, or the live one."""
         async with self._pool.connection() as conn:
+            history = await store.history(conn, name)  # first, so that `rows` has each version that it tells of
             rows = await _versions(conn, name)
-            history = await store.history(conn, name)
             [summary] = await store.summaries(conn, name)
         live = history[0].version if history else None
         by_version = {row.version: _stored_version(row, live) for row in rows}

@@ -7,7 +7,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,9 @@ from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import DEFAULT, Models, Profile
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.profiles.schema import ModelsInput, ProfileInput, ShadowSettings
-from retrieval.store.pool import Pool, open_pool
+from retrieval.store import profiles as store
+from retrieval.store.pool import Connection, Pool, open_pool
+from retrieval.store.profiles import VersionRow
 from retrieval.types.search import Leg
 from tests.gates import report_on
 from tests.processes import PATIENCE_S
@@ -53,6 +55,29 @@ async def measured(profile_registry: ProfileRegistry, shrink: float) -> Profile:
     live = await profile_registry.find("default")
     await profile_registry.attach_report("default", profile.version, report_on(profile, live=live.label))
     return profile
+
+
+async def test_a_version_that_another_process_promotes_meanwhile_is_described_or_not(
+    profile_registry: ProfileRegistry, other: ProfileRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written and promoted between two of the statements that read the profile."""
+    await other.find("default")
+    versions, promoted = store.versions, False
+
+    async def and_then_promote(conn: Connection, name: str) -> Sequence[VersionRow]:
+        nonlocal promoted
+        rows = await versions(conn, name)
+        if not promoted:
+            promoted = True
+            await other.promote("default", (await measured(other, 0.5)).version)
+        return rows
+
+    monkeypatch.setattr(store, "versions", and_then_promote)
+    assert (await profile_registry.describe("default")).live == DEFAULT.version
+    described = await profile_registry.describe("default")
+    assert described.live == DEFAULT.version + 1
+    assert described.shown is not None
+    assert described.shown.profile.shrink == 0.5
 
 
 async def test_versions_count_up_and_what_is_left_out_is_as_in_the_live_one(profile_registry: ProfileRegistry) -> None:
