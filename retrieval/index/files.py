@@ -141,8 +141,9 @@ class IndexFiles:
     async def save(self, pool: Pool, index: NamespaceIndex) -> bool | None:
         """Write an index to a file, unless another process has done so since this one, or the one before, was loaded.
 
-        Returns whether there is a newer file now, which there is not if the namespace is gone, or the database is
-        another one; None if another process is writing it. Raises OSError if it cannot be written.
+        Returns whether there is a newer file now, which there is not if the namespace is gone, the database is another
+        one, or changes since the index was current are gone; None if another process is writing it. Raises OSError if
+        it cannot be written.
         """
         with self.lock(index.ns) as is_mine:
             if not is_mine:

@@ -65,14 +65,20 @@ _NEXT_SNAPSHOT = PreparedStatement(
     """
 )  # fmt: skip
 
+ARE_KEPT: LiteralString = (
+    """
+    not exists (
+        select from memory_change_trimmed t
+        where t.xid >= pg_snapshot_xmin(%(transactions)s::pg_snapshot) and t.xid < """ + _ALL_ENDED + """
+    )
+    """
+)  # fmt: skip
+"""Condition: all changes since a snapshot of this database are still there."""
+
 IS_CONTINUED: LiteralString = (
     _INCARNATION + """ = %(incarnation)s
-        and pg_snapshot_xmax(pg_current_snapshot()) >= pg_snapshot_xmax(%(transactions)s::pg_snapshot)
-        and not exists (
-            select from memory_change_trimmed t
-            where t.xid >= pg_snapshot_xmin(%(transactions)s::pg_snapshot) and t.xid < """ + _ALL_ENDED + """
-        )
-    """
+        and pg_snapshot_xmax(pg_current_snapshot()) >= pg_snapshot_xmax(%(transactions)s::pg_snapshot) and """
+    + ARE_KEPT
 )  # fmt: skip
 """Column: whether data read as of a snapshot can be updated incrementally; for statements that fetch changes."""
 

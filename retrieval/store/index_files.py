@@ -15,7 +15,7 @@ from typing import Any, LiteralString, NamedTuple
 from psycopg import AsyncConnection
 
 from postgres.prepared import Parameters, PreparedStatement
-from retrieval.store.changes import CHANGED, SNAPSHOT, DatabaseSnapshot
+from retrieval.store.changes import ARE_KEPT, CHANGED, SNAPSHOT, DatabaseSnapshot
 
 _ORIGIN: LiteralString = (
     "concat_ws(' ', (select system_identifier from pg_control_system()), pg_relation_filepath('memory_change'))"
@@ -27,9 +27,9 @@ _RECORD: LiteralString = (
     select %(token)s::uuid, ns, %(transactions)s::pg_snapshot from namespace
     where ns = %(ns)s and """
     + _ORIGIN
-    + """ = %(origin)s for key share
-    returning true
-"""
+    + " = %(origin)s and "
+    + ARE_KEPT
+    + "for key share returning true"
 )
 
 _FORGET: LiteralString = "delete from index_file where ns = %(ns)s and token = %(token)s::uuid"
@@ -63,7 +63,7 @@ async def tokens(conn: AsyncConnection[Any]) -> set[str]:
 
 
 async def record(conn: AsyncConnection[Any], origin: str, token: str, ns: int, transactions: str) -> bool:
-    """Record a file that has been written as of a snapshot; false if the namespace, or the database, is another."""
+    """Record a file that has been written as of a snapshot; false if it could not be brought up to date."""
     parameters = {"origin": origin, "token": token, "ns": ns, "transactions": transactions}
     return bool(await (await conn.execute(_RECORD, parameters)).fetchall())
 

@@ -522,6 +522,19 @@ async def test_changes_are_kept_for_a_file_but_not_for_ever(start: Start) -> Non
     await assert_right(fresh)
 
 
+async def test_what_lacks_changes_that_are_gone_is_not_kept_in_a_file(start: Start) -> None:
+    """Its process was suspended for so long."""
+    one, other = await start(), await start()
+    await one.ingest.add("n", [memory("a")])
+    index = (await one.snapshot()).index
+    await other.ingest.add("n", [memory("b")])
+    async with other.pool.connection() as conn:
+        await changes.trim(conn, kept_s=0)
+    assert await one.files.save(one.pool, index) is False
+    assert await one.save()
+    await assert_right(await start())
+
+
 async def test_changes_of_others_do_not_make_a_file_useless(start: Start) -> None:
     one = await saved(start)
     await one.ingest.add("other", [memory("b")])
