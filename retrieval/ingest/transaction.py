@@ -247,10 +247,11 @@ async def _exchange(
     async with conn.pipeline():
         turns_gone = [row.doc for row in removed if row.place is not None]
         await turns.change(conn, ns, gone=turns_gone, added=arranged.added, relinked=arranged.relinked)
-        if added:
-            await memories.insert(conn, ns, dict(sorted(in_context.items(), key=lambda row: row[1].id)))
-            await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
         await memories.set_embeddings(conn, ns, remixed)
+        if added:
+            await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
+            # Last, as it may find that another has added an id: what follows an error in a pipeline is not run.
+            await memories.insert(conn, ns, dict(sorted(in_context.items(), key=lambda row: row[1].id)))
     await postings.remove(conn, ns, gone)
     written = {item.id for item in added.values() if item.may_exist}
     newly_superseded = {old for item in added.values() for old in item.input.superseded_ids}

@@ -181,6 +181,13 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Mapping[int, New
     """Insert memories by ordinal, in their order. An existing id raises psycopg's UniqueViolation."""
     rows = memories.values()
     given = [memory.input for memory in rows]
+    superseding = [
+        (doc, place, old) for doc, memory in memories.items() for place, old in enumerate(memory.input.superseded_ids)
+    ]
+    if superseding:
+        docs, places, old = zip(*superseding, strict=True)
+        named = {"docs": array_text(docs), "places": array_text(places), "old": text_array(old)}
+        await conn.execute(_SUPERSEDE, {"ns": ns, **named})
     await conn.execute(
         _INSERT,
         {
@@ -206,13 +213,6 @@ async def insert(conn: AsyncConnection[Any], ns: int, memories: Mapping[int, New
             "traits": array_text(memory.traits for memory in rows),
         },
     )
-    superseding = [
-        (doc, place, old) for doc, memory in memories.items() for place, old in enumerate(memory.input.superseded_ids)
-    ]
-    if superseding:
-        docs, places, old = zip(*superseding, strict=True)
-        named = {"docs": array_text(docs), "places": array_text(places), "old": text_array(old)}
-        await conn.execute(_SUPERSEDE, {"ns": ns, **named})
 
 
 def _time_array(times: Iterable[datetime | None]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, LiteralString
 
@@ -14,7 +15,8 @@ from graph import store as graph_store
 from graph.names import entity_id
 from retrieval.errors import NotFound
 from retrieval.ingest.service import Ingest
-from retrieval.store import changes, entities, locking, namespaces
+from retrieval.store import changes, entities, locking, memories, namespaces
+from retrieval.store.memories import NewMemory
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import by_id, matching
 from retrieval.types.memory import EntityInput, MemoryInput
@@ -81,6 +83,25 @@ async def test_who_means_an_entity_that_is_being_taken_away_is_written_neverthel
             writing = asyncio.create_task(ingest.add("n", [MemoryInput(id="e", text="We met Caro.")]))
             await has_to_wait(writing, database_url)
         assert [result.status for result in await writing] == ["created"]
+
+
+async def test_who_adds_an_id_that_another_adds_at_that_moment_replaces_it(
+    ingest: Ingest, pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And what was sent along with it is not told as an error that was ignored."""
+    insert, others = memories.insert, [MemoryInput(id="d", text="Before.")]
+
+    async def after_another(conn: AsyncConnection[Any], ns: int, rows: Mapping[int, NewMemory]) -> None:
+        if others:
+            await Ingest(pool, hashed()).add("n", [others.pop()])
+            await insert(conn, ns, rows)
+            select.select([conn.fileno()], [], [])  # until the database has refused it
+        else:
+            await insert(conn, ns, rows)
+
+    monkeypatch.setattr(memories, "insert", after_another)
+    [result] = await ingest.add("n", [MemoryInput(id="d", text="After.", supersedes="a")])
+    assert (result.status, caplog.messages) == ("updated", [])
 
 
 @pytest.mark.parametrize("by_hand", ["merge", "alias", "forgotten alias"])
