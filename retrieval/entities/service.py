@@ -272,12 +272,8 @@ class EntityService:
         async with self._view(name, EVERYTHING) as view:
             entity, target = await view.entity(entity_id), await view.entity(into)
         merge_id = uuid7()
-
-        async def attempt() -> None:
-            async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
-                await entities.merge(conn, found.ns, entity.entity, target.entity, merge_id)
-
-        await retried(attempt, (Collided,))
+        async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
+            await entities.merge(conn, found.ns, entity.entity, target.entity, merge_id)
         async with self._view(name, EVERYTHING) as view:
             root = await view.entity(into)
             return MergeReceipt(merge_id=merge_id, entity=view.summary(root.entity))
