@@ -1,7 +1,8 @@
 """Entities: reading names, aliases and merges, and what callers say of entities by hand.
 
 Merges and separations of a namespace take turns by its row's lock, which writers of memories do not wait for. Then they
-lock entities `for key share`, as these writers do (see `graph/store.py`), so that none is deleted meanwhile.
+lock entities `for key share`, as these writers do (see `graph/store.py`), so that none is deleted meanwhile. That comes
+after the checks: an entity that is locked for a change which is then refused would outlive its last memory.
 """
 
 from __future__ import annotations
@@ -182,12 +183,13 @@ async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, m
         Conflict: they are one already.
     """
     await _take_turn(conn, ns)
-    held = await describe(conn, ns, await _hold(conn, ns, {entity, target}))
-    if not {entity, target} <= held.keys():
-        raise NotFound("one of the entities does not exist any more")
-    merged, into = held[entity].root, held[target].root
-    if merged == into:
+    wanted = {entity, target}
+    found = await describe(conn, ns, wanted)
+    if found.keys() == wanted and found[entity].root == found[target].root:
         raise Conflict("they are one entity already")
+    if not (found.keys() == wanted == await _hold(conn, ns, wanted)):
+        raise NotFound("one of the entities does not exist any more")
+    merged, into = found[entity].root, found[target].root
     await conn.execute(_MERGE, {"ns": ns, "entity": merged, "target": into, "merge": merge_id})
     await changes.record(conn, ns, [changes.ENTITIES])
 
@@ -228,12 +230,12 @@ async def change_aliases(
         Conflict: an alias is the name of another entity.
     """
     await _take_turn(conn, ns)
-    if root not in await _hold(conn, ns, {root}):
-        raise NotFound("the entity does not exist any more")
     names = {key: name for key, name in _keys("add", added).items() if entity_id(key) != root}
     for other in (await describe(conn, ns, map(entity_id, names))).values() if check_names else ():
         if other.root != root:
             raise Conflict(f"{other.name!r} is another entity: merge the two")
+    if root not in await _hold(conn, ns, {root}):
+        raise NotFound("the entity does not exist any more")
     await conn.execute(
         _ADD_ALIASES, {"ns": ns, "entity": root, "keys": text_array([*names]), "names": text_array([*names.values()])}
     )

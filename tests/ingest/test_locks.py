@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import select
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, LiteralString
 
 import psycopg
@@ -13,9 +13,10 @@ from psycopg import AsyncConnection
 
 from graph import store as graph_store
 from graph.names import entity_id
-from retrieval.errors import NotFound
+from retrieval.errors import Conflict, NotFound
 from retrieval.ingest.service import Ingest
 from retrieval.store import changes, entities, locking, memories, namespaces
+from retrieval.store.entities import StoredEntity
 from retrieval.store.memories import NewMemory
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import by_id, matching
@@ -135,6 +136,33 @@ async def test_of_two_who_take_the_last_uses_of_an_entity_away_one_removes_it(
             await has_to_wait(taking, database_url)
         await taking
         assert await (await conn.execute("select name from entity")).fetchall() == [("text",)]
+
+
+@pytest.mark.parametrize("refused", ["merge", "alias"])
+async def test_an_entity_goes_with_its_last_memory_while_a_change_of_it_is_refused(
+    ingest: Ingest, pool: Pool, monkeypatch: pytest.MonkeyPatch, refused: str
+) -> None:
+    for memory_id, name in ("d", "Ann Bo"), ("e", "Cid Do"):
+        await ingest.add("n", [MemoryInput(id=memory_id, text="x", entities=[EntityInput(name=name)])])
+    ann, describe = entity_id("ann bo"), entities.describe
+
+    async def meanwhile(conn: AsyncConnection[Any], ns: int, asked: Iterable[int]) -> dict[int, StoredEntity]:
+        found = await describe(conn, ns, asked)
+        await ingest.delete("n", "d")
+        return found
+
+    monkeypatch.setattr(entities, "describe", meanwhile)
+    async with pool.connection() as conn:
+        ns = (await namespaces.find(conn, "n")).ns
+        changes_of: Mapping[str, Callable[[], Coroutine[Any, Any, object]]] = {
+            "merge": lambda: entities.merge(conn, ns, ann, ann, "merge"),
+            "alias": lambda: entities.change_aliases(conn, ns, ann, added=["Cid Do"], removed=()),
+        }
+        async with conn.transaction():
+            with pytest.raises(Conflict):
+                await changes_of[refused]()
+        names = await (await conn.execute("select name from entity order by name")).fetchall()
+    assert names == [("Cid Do",), ("text",)]
 
 
 @pytest.mark.parametrize("write", ["add", "delete", "delete matching"])
