@@ -27,7 +27,7 @@ class LifeCycleController(Controller):
         The first line has the version of the format, the number of memories and the namespace's settings; a memory
         follows on each line, superseded and expired ones too, in the order of insertion and as it stood when the export
         began. `trivet import` makes the same namespace of it. An export that fails on the way ends without its last
-        chunk.
+        chunk, and so does one of which nothing was taken for five minutes.
         """
         pieces = api.engine.lifecycle.export(ns)
         return Stream(_resumed(await anext(pieces), pieces), media_type=NDJSON_TYPE)

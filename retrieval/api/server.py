@@ -39,6 +39,9 @@ APP = f"{__name__}:app_from_env"
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder in which workers count together; prometheus_client reads it when imported."""
 
+SEND_TIMEOUT_S = 300.0
+"""How long a client may take nothing of an answer before its connection is closed: an export holds a snapshot."""
+
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it has a name of its own
 """Where that folder is, if this exists: a worker that counts in a file on a full disk is killed by SIGBUS."""
 
@@ -109,6 +112,8 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
         raise SettingsError(f"Cannot listen on {settings.host}: {exc.strerror}") from exc
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if sys.platform == "linux":  # elsewhere the system's own patience
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SEND_TIMEOUT_S * 1000))
         try:
             listener.bind(address)
             listener.listen(2048)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+import sys
 import threading
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from msgspec.structs import replace
 from psycopg import sql
 
 from graph.names import entity_id
-from retrieval.api import bulk
+from retrieval.api import bulk, server
 from retrieval.engine import Trivet
 from retrieval.entities.view import entity_code
 from retrieval.lifecycle.export import MARK, read_header
@@ -29,7 +31,8 @@ from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, Relati
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.command import Cli
-from tests.serving import problem_of, served, settings_for
+from tests.processes import PATIENCE_S
+from tests.serving import on_a_port, problem_of, served, settings_for
 
 DAY = datetime(2024, 3, 4, 9, tzinfo=UTC)
 PEOPLE = ("Lucía", "Bruno", "Ines", "Tomasz")
@@ -292,6 +295,25 @@ async def test_exports_wait_for_each_other_where_there_are_many(trivet: Trivet) 
         assert (await first).startswith(MARK)
     for each in under_way:
         await each.aclose()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such timeout")
+def test_readers_who_take_nothing_do_not_hold_up_others(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "SEND_TIMEOUT_S", 0.5)
+    with ExitStack() as stack:
+        url = stack.enter_context(on_a_port(settings_for(database_url)))
+        client = stack.enter_context(httpx.Client(base_url=url, timeout=PATIENCE_S))
+        client.post("/v1/namespaces/n/memories", json={"memories": [{"text": "x"} for _ in range(500)]})
+        with psycopg.connect(database_url) as db:  # more than any socket holds
+            db.execute("update memory set text = repeat('lorem ipsum ', 6000)")
+        client.post("/v1/namespaces/other/memories", json={"memories": [{"text": "x"}]})
+        for _ in range(MOST_EXPORTS):
+            reader = stack.enter_context(socket.socket())
+            reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            reader.connect((client.base_url.host, client.base_url.port))
+            reader.sendall(b"GET /v1/namespaces/n/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert reader.recv(12) == b"HTTP/1.1 200"
+        assert len(client.get("/v1/namespaces/other/export").text.splitlines()) == 2
 
 
 async def test_over_http_it_is_the_same(client: httpx.AsyncClient) -> None:
