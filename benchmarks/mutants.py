@@ -89,6 +89,12 @@ MUTANTS = [
         "candidates, 0.0)",
         "test_memories -k favours",
     ),
+    Mutant(
+        "an identifier leads nowhere",
+        "self.rescored is not None and not self.identified",
+        "self.rescored is None and not self.identified",
+        "test_identifiers",
+    ),
     Mutant("a title counts as the text", "title_weight=TITLE_WEIGHT", "title_weight=1", "test_memories -k title"),
     Mutant(
         "ef_search counts for nothing",

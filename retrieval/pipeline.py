@@ -111,8 +111,9 @@ class Pipeline:
             state = None
             if not query.time:  # what was said of a named time is of that time, whatever came later
                 state = StateOrder.from_query(request.query, periods, memories, profile.period_weight)
+            identified = query.query_terms.identified(query.snapshot.postings)
             ordering = Ordering(
-                candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance
+                candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance, identified
             )
             selected, fused_rankings = await select_above_noise(
                 reader, ordering, found.vectors, limits, profile, query.stopwatch

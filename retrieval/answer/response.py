@@ -112,11 +112,13 @@ def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]
 
 def explanation(answer: Answer) -> Explanation:
     """The weights, the reason for them, and each leg's details."""
+    ordering = answer.ordering
+    identified = ordering.puts_identified_first
     return Explanation(
         weights=answer.weighting.reason,
-        rescoring=in_words(answer.ordering.rescored) if answer.ordering.rescored else None,
-        time=in_time.reason if (in_time := answer.ordering.named_time or answer.ordering.state_order) else None,
-        rrf_k=answer.ordering.rrf_k,
+        rescoring=in_words(ordering.rescored, identified=identified) if ordering.rescored else None,
+        time=in_time.reason if (in_time := ordering.named_time or ordering.state_order) else None,
+        rrf_k=ordering.rrf_k,
         fan_out=answer.fan_out,
         legs={leg.value: {"hits": len(ranking), **ranking.details} for leg, ranking in answer.fused_rankings.items()},
     )

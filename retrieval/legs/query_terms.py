@@ -1,4 +1,4 @@
-"""The terms of a query and the calendar periods it mentions."""
+"""The terms of a query, the identifiers among them, and the calendar periods it mentions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,18 @@ from graph.names import normalize
 from graph.stopwords import ENGLISH_FUNCTION_WORDS, word_list, words
 from retrieval.index.columns import microseconds
 from retrieval.index.snapshot import NamespaceSnapshot
+from retrieval.index.terms import Postings
 from retrieval.text.analysis import analyze, term_id
+from retrieval.text.identifiers import find_identifiers
 from retrieval.text.time.other_languages import ENGLISH, NUMBERS
 from retrieval.text.time.periods import Period, find_periods
 from retrieval.text.time.sessions import CountedSession, find_session
 
 GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
+
+RARE = 10
+"""Most memories that may hold an identifier which leads to them: as many as a default answer has."""
 
 _DAY = 86_400_000_000
 """Microseconds."""
@@ -53,12 +58,14 @@ class QueryTerms:
     Attributes:
         session: the session that it counts, if any.
         content: its words besides names of times and those that ask what there was; empty if it names no time.
+        identifiers: those of the terms that are an identifier as a whole, not parts of one.
     """
 
     terms: Mapping[int, str]
     periods: Sequence[Period]
     session: CountedSession | None = None
     content: frozenset[str] = frozenset()
+    identifiers: frozenset[int] = frozenset()
 
     @classmethod
     def from_query(cls, text: str, language: str, *, asked_at: datetime) -> QueryTerms:
@@ -70,7 +77,13 @@ class QueryTerms:
             periods,
             session,
             _content(text, spans) if spans else frozenset(),
+            _identifiers(text, language),
         )
+
+    def identified(self, postings: Postings) -> frozenset[int]:
+        """The slots of the memories that hold one of its identifiers, as far as it is rare."""
+        found = [postings.terms[term].docs for term in self.identifiers if term in postings.terms]
+        return frozenset(doc for docs in found if docs.size <= RARE for doc in docs.tolist())
 
     def with_period_docs(self, snapshot: NamespaceSnapshot) -> NamespaceSnapshot:
         """The snapshot, whose postings tell the memories of the query's periods; take it before awaiting anything."""
@@ -85,6 +98,11 @@ class QueryTerms:
 @lru_cache(maxsize=1_024)
 def _terms(text: str, language: str) -> Mapping[int, str]:
     return {term_id(term): term for term in analyze(text, language)}
+
+
+@lru_cache(maxsize=1_024)
+def _identifiers(text: str, language: str) -> frozenset[int]:
+    return frozenset(term_id(analyze(word, language)[0]) for word in find_identifiers(text))
 
 
 def _content(text: str, spans: Sequence[tuple[int, int]]) -> frozenset[str]:

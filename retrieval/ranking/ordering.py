@@ -1,9 +1,11 @@
-"""The order of a query's candidates: fused, blended with the rescorer's, by time where the query asks for one."""
+"""The order of a query's candidates: fused, blended with the rescorer's, by the time and identifier that it names."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+
+import numpy as np
 
 from classifier.rescorer import Rescored
 from retrieval.legs.base import LegRanking
@@ -21,6 +23,8 @@ class Ordering(NamedTuple):
         named_time: the memories of the time that the query names; None if it names none.
         state_order: the order by time where the query asks how things are now, or were; None if it does not.
         min_relevance: candidates that are less relevant are left out if a rescorer ran; None to keep all.
+        identified: slots of memories that hold an identifier of the query; they come first if a rescorer ran, which
+            cannot tell an identifier from any other rare word.
     """
 
     candidates: Candidates
@@ -30,6 +34,7 @@ class Ordering(NamedTuple):
     named_time: NamedTime | None
     state_order: StateOrder | None
     min_relevance: float | None
+    identified: frozenset[int]
 
     def of(self, rankings: Mapping[Leg, LegRanking]) -> RankedCandidates:
         """The candidates in these rankings, of which each is the beginning of the leg's own."""
@@ -37,11 +42,24 @@ class Ordering(NamedTuple):
         order = candidates.rank(candidates.fuse(rankings, self.weights, rrf_k=self.rrf_k), rescored)
         if in_time := self.named_time or self.state_order:
             order = in_time.first(order, candidates)
+        if self.puts_identified_first:
+            order = self._identified_first(order)
         if least is not None and rescored is not None:
             docs = candidates.docs_of(order, len(order.numbers))
             known = enumerate(zip(rescored.relevance(order.numbers), docs, strict=True))
             order = order.at([place for place, (each, doc) in known if self.is_relevant(each, doc, at_least=least)])
         return order
+
+    def _identified_first(self, order: RankedCandidates) -> RankedCandidates:
+        """The memories that hold an identifier first: score'(d) = score(d) + the best score, for those d."""
+        scores = np.array(order.scores)
+        held = [doc in self.identified for doc in self.candidates.docs_of(order, scores.size)]
+        return order.reordered(scores + scores[:1] * held)
+
+    @property
+    def puts_identified_first(self) -> bool:
+        """Whether candidates come first for holding an identifier of the query."""
+        return self.rescored is not None and not self.identified.isdisjoint(self.candidates.docs)
 
     def is_relevant(self, relevance: float, doc: int, *, at_least: float) -> bool:
         """Whether a memory is relevant enough, or of the time for which the query asks, which the rescorer ignores."""

@@ -116,9 +116,9 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
     return replace(rescored, scores=scores)
 
 
-def in_words(rescored: Rescored) -> str:
-    """How far the rescorer moved the order, for `explain`."""
+def in_words(rescored: Rescored, *, identified: bool) -> str:
+    """How far the rescorer moved the order, and whether memories come first for an identifier, for `explain`."""
     return (
         f"the order is {rescored.share:.0%} that of the rescorer: the candidates are "
         f"{rescored.in_domain:.0%} like the memories it was trained on; others are ordered as helped on unseen sets"
-    )
+    ) + "; memories that hold the query's identifier come first" * identified

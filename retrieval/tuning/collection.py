@@ -253,6 +253,7 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
             depth: Rescoring(
                 share=answer.ordering.rescored.share,
                 scores=answer.rescorer_scores(),
+                identified=_identified(answer),
             )
             for depth, answer in answers.items()
             if answer.ordering.rescored is not None
@@ -284,6 +285,11 @@ async def _answer(engine: Trivet, labelled: Labelled, asked: Profile) -> Answer:
 
 def _hits(answer: Answer, leg: Leg) -> list[tuple[str, float]]:
     return [(hit.id, hit.score) for hit in answer.fused_rankings[leg].hits]
+
+
+def _identified(answer: Answer) -> list[str]:
+    candidates, identified = answer.ordering.candidates, answer.ordering.identified
+    return candidates.ids([number for number, doc in enumerate(candidates.docs) if doc in identified])
 
 
 def _learned(answer: Answer) -> tuple[float, float, float]:

@@ -24,7 +24,7 @@ from retrieval.profiles.profile import Profile, Recipe
 from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import least_score
 from retrieval.ranking.weighting import FRAGMENTED_WEIGHT, FRAGMENTS_FROM, FRAGMENTS_TO
-from retrieval.tuning.runs import SavedQuery
+from retrieval.tuning.runs import Rescoring, SavedQuery
 from retrieval.types.search import Leg
 
 CUTOFF = 10
@@ -66,11 +66,26 @@ class Gold:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RescoredRow:
+    """What the rescorer says of a query.
+
+    Attributes:
+        share: how far it is followed.
+        scores: (c,) of the candidates, where it has any.
+        identified: (c,) whether a candidate comes first for an identifier of the query.
+    """
+
+    share: float
+    scores: Floats
+    identified: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ReplayBatch:
     """Saved queries as arrays; `c` candidates at most, in the order of their ids.
 
     Attributes:
-        rescored: by row, how far the rescorer is followed and its scores (c,) of the candidates, where it has any.
+        rescored: by row, where a rescorer ran.
         ranks: (n, 3, c) from 1; `UNRANKED` for what a leg did not find.
         kept: (n, 3) how many of each leg's hits are above its noise.
         alone: (n,) whether one leg alone found anything, which is then not cut.
@@ -84,7 +99,7 @@ class ReplayBatch:
         learned_depths: the depths, ascending.
     """
 
-    rescored: Mapping[int, tuple[float, Floats]]
+    rescored: Mapping[int, RescoredRow]
     ranks: NDArray[np.int32]
     kept: Ints
     alone: NDArray[np.bool_]
@@ -154,11 +169,7 @@ def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None 
     rows, gold_columns, offsets, gains = list(zip(*gold, strict=True)) or [(), (), (), ()]
     said = [query.rescored.get(depth) if rescoring else None for query in queries]
     return ReplayBatch(
-        rescored={
-            row: (each.share, _rescored(each.scores, columns[row], width))
-            for row, each in enumerate(said)
-            if each is not None
-        },
+        rescored={row: _rescored(each, columns[row], width) for row, each in enumerate(said) if each is not None},
         ranks=ranks,
         kept=np.array([[_above_noise(own, leg, profile) for leg, own in each.items()] for each in hits], np.intp),
         alone=np.array([sum(map(bool, each.values())) == 1 for each in hits]),
@@ -284,15 +295,16 @@ def final_scores(batch: ReplayBatch, row: int, fused: Floats) -> Floats:
     `fused` has the scores (m, c) under several weights, 0 for what is not among the fused. It is written over.
     """
     said = batch.rescored.get(row)
-    scores = fused if said is None else _blended(fused, *said)
+    scores = fused if said is None else _blended(fused, said)
     for column, leader in batch.copies.get(row, ()):
         scores[:, leader] = np.maximum(scores[:, leader], scores[:, column])
         scores[:, column] = 0.0
     return scores
 
 
-def _blended(fused: Floats, share: float, rescored: Floats) -> Floats:
-    """`ranking.fusion.blend` on arrays."""
+def _blended(fused: Floats, said: RescoredRow) -> Floats:
+    """`ranking.fusion.blend` on arrays, and what holds an identifier of the query first."""
+    share, rescored = said.share, said.scores
     there = np.flatnonzero(fused.max(axis=0) > 0)
     place = _places(-np.round(fused[:, there], 12))
     levels = np.unique(-rescored[there], return_inverse=True)[1].astype(np.float64)
@@ -301,6 +313,7 @@ def _blended(fused: Floats, share: float, rescored: Floats) -> Floats:
         rank = _places(levels * UNRANKED + place)
     scores = np.zeros(fused.shape)
     scores[:, there] = (1 - share) / (BLEND_K + place) + share / (BLEND_K + rank) - _ASIDE * place
+    scores[:, there] += said.identified[there]
     return scores
 
 
@@ -338,10 +351,12 @@ def _above_noise(hits: Sequence[tuple[str, float]], leg: Leg, profile: Profile) 
     return sum(score >= least for _, score in hits)
 
 
-def _rescored(scores: Mapping[str, float], column: Mapping[str, int], width: int) -> Floats:
+def _rescored(said: Rescoring, column: Mapping[str, int], width: int) -> RescoredRow:
     """By column; a candidate without a score comes after all others."""
-    found = np.full(width, min(scores.values(), default=0.0) - 1.0)
-    for id_, score in scores.items():
+    scores = np.full(width, min(said.scores.values(), default=0.0) - 1.0)
+    for id_, score in said.scores.items():
         if id_ in column:
-            found[column[id_]] = score
-    return found
+            scores[column[id_]] = score
+    identified = np.zeros(width, np.bool_)
+    identified[[column[id_] for id_ in said.identified if id_ in column]] = True
+    return RescoredRow(share=said.share, scores=scores, identified=identified)

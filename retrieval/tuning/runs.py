@@ -16,7 +16,7 @@ from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import Profile
 from retrieval.types.search import Leg
 
-FORMAT = 2
+FORMAT = 3
 """Counts up when a line changes its meaning; files of another format are collected anew."""
 
 DEPTHS = (20, 40, 80)
@@ -34,10 +34,15 @@ _Weight = Annotated[float, Meta(ge=0)]
 
 
 class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the rescorer makes of the candidates, whatever their fused order: as `classifier.rescorer.Rescored`."""
+    """What the rescorer makes of the candidates, whatever their fused order: as `classifier.rescorer.Rescored`.
+
+    Attributes:
+        identified: those that hold an identifier of the query and come first.
+    """
 
     share: Annotated[float, Meta(ge=0, le=1)]
     scores: dict[str, float]
+    identified: list[str] = []
 
 
 class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -49,6 +49,7 @@ def query_of(rng: random.Random, number: int) -> SavedQuery:
         rescored=Rescoring(
             share=rng.choice([0.0, rng.random(), 1.0]),
             scores={f"m{number:02}": rng.random() for number in rng.sample(range(60), rng.choice([0, 30, 60]))},
+            identified=[f"m{number:02}" for number in rng.sample(range(60), rng.choice([0, 1, 9]))],
         ),
     )
     return replace(query, in_domain=rng.choice([rng.random(), 1.0]))
@@ -86,7 +87,8 @@ class AsServed:
         if not self.profile.rescore:
             return fused
         said = self.query.rescored[DEPTHS[0]]
-        return [fused[number] for number in blended(fused, said.scores, said.share).numbers]
+        order = [fused[number] for number in blended(fused, said.scores, said.share).numbers]
+        return sorted(order, key=lambda id_: id_ not in said.identified)
 
     def adaptive(self) -> Recipe:
         probabilities = dict(zip(INTENTS, self.query.probabilities, strict=True))

@@ -41,7 +41,8 @@ TOPICS = [
 
 
 def name_of(namespace: int, number: int) -> str:
-    return f"zq{1000 * namespace + 37 * number}"
+    """Too short a number to be an identifier, which would lead to the note under any profile."""
+    return f"#{1000 * namespace + 37 * number}"
 
 
 def texts(namespace: int) -> dict[str, str]:

@@ -52,11 +52,14 @@ def folder(tmp_path: Path) -> Path:
         who, what, where = rng.choice(PEOPLE), rng.choice(THINGS), rng.choice(PLACES)
         text = f"{who}: I bought the {what} number {number} in {where} for {rng.randint(3, 900)} euros."
         rows.append({"id": f"m{number:03}", "namespace": "home", "text": text, "speaker": who})
-    for number in range(12):
+    rows += [{"id": f"x{n}", "namespace": "home", "text": f"{n} euros for the ferry (PO-77120)."} for n in range(2)]
+    for number in range(13):
         who, what, where = rng.choice(PEOPLE), rng.choice(THINGS), rng.choice(PLACES)
         text = [f"What did {who} buy in {where}?", f"Where is the {what} of {who} from?", "What could I cook?"][
             number % 3
         ]
+        if number == 12:
+            text = f"Did {who} pay PO-77120 for the {what} in {where}?"
         intent = {"intent": "relationship"} if number == 1 else {}
         queries.append(
             {

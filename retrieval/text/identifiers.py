@@ -1,0 +1,40 @@
+"""Finds what a query names by an exact identifier: a ticket, an order, an error code, a part of a hash."""
+
+from __future__ import annotations
+
+import re
+
+from graph.dates import MONTHS
+from retrieval.text.characters import RUN, prepare
+from retrieval.text.words import chunks
+
+_IDENTIFIER = re.compile(
+    r"""
+    (?<![^\W_]) [^\W\d_]+ [-_]? \d [\d.]     # INV-20481, B12, v1.2; not WW2 and MP3, which have other names
+    | (?<![^\W_]) (?=[^\W_]{6}) [^\W_]* (?:\d [^\W\d_]+ \d | [^\W\d_] \d [^\W_])  # 550e8400, UJTF3S; not 2h30
+    | (?<![^\W_]) (?:0x [\da-f] | (?=[\da-f]{7}) \d+ [a-f])                        # 0xbeef, 05106ebb
+    | \d{4} [-_] [^\W\d_] (?!\w)               # 4711-A; not 24-hour
+    | (?<!\d) (?<!\d[.,]) (?!\d+000(?!\d)) \d{5,} (?![^\W_])  # 20481; not 50000, 50000th, or a part of 3.14159
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_YEAR = r"(?:1[5-9]|20)\d\d"
+_DATE = re.compile(
+    rf"(?<![^\W\d_])(?:{'|'.join(MONTHS)}|fy|early|late|mid|pre|post)[-_]?(?:{_YEAR}|\d\d?)(?!\d)"
+    rf"|(?<![^\W_])q[1-4](?!\d)|(?<![\w-]){_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?![\w-])",
+    re.IGNORECASE,
+)
+"""Times that look like an identifier: May-2024, mid-2009, Q3, 20240512."""
+
+
+def find_identifiers(text: str) -> list[str]:
+    """The words of a text that are identifiers, with the punctuation inside them, in text order.
+
+    Letters mixed with more than one digit or, in a code of six characters, with one; or at least five digits. But no
+    ordinal, quantity, time or date. "iPhone 12" is two words.
+
+    >>> find_identifiers("Why did INV-20481 fail with ERR_5512 on the 2nd at 5pm?")
+    ['INV-20481', 'ERR_5512']
+    """
+    words = chunks(RUN.sub(" ", prepare(text)))
+    return [word for word in words if _IDENTIFIER.search(word) and not _DATE.search(word)]

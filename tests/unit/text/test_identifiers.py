@@ -1,0 +1,39 @@
+"""What is an identifier, and what only looks like one."""
+
+from __future__ import annotations
+
+import pytest
+
+from retrieval.text.identifiers import find_identifiers
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("INV-20481", "inv-20481", "INV-20000", "ERR_5512", "ERR_1999", "PROJ-85", "B12", "LH400", "covid-19"),
+        *("0x8f3a", "0XBEEF", "550e8400", "05106ebb", "deadbe1f", "7GH2K9", "UJTF3S", "1Z999AA10123456784"),
+        *("550e8400-e29b-41d4-a716-446655440000", "4711-A", "4711-a", "20481", "12345-67", "INV-20240512", "MAR-20481"),
+        *("v1.2.3", "bob42@x.org", "src/foo_bar27.py"),
+    ],
+)
+def test_letters_with_digits_and_long_numbers_are_identifiers(word: str) -> None:
+    assert find_identifiers(word) == find_identifiers(f"What about {word}, please?") == [word]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("2024", "1990s", "1990's", "1990s-2000s", "2014-15", "1564-1616", "May-2024", "may-5", "12May2024"),
+        *("mid-2009", "pre-2000", "Q3", "Q3-2024", "FY2024", "2024-05-12", "12.05.2024", "05/12/2024", "20240512"),
+        *("2nd", "509th", "50000th", "5pm", "7pm-9pm", "7:30pm", "2h30", "24/7"),
+        *("10k", "10K-20K", "5G", "100km", "15000km", "$1,200", "1,000,000", "50000", "3.14159", "48.85661"),
+        *("24-hour", "3-bedroom", "5-year-old", "1500-word", "7-Eleven", "4711", "C++", "C#", "Jean-Luc", "日本2020年"),
+        *("WW2", "H2O", "MP3", "PS5", "type-2", "omega-3"),
+    ],
+)
+def test_times_quantities_ordinals_and_words_are_none(word: str) -> None:
+    assert find_identifiers(word) == find_identifiers(f"What about {word}, please?") == []
+
+
+def test_scripts_without_spaces_end_an_identifier() -> None:
+    assert find_identifiers("订单INV-20481的状态") == ["INV-20481"]
