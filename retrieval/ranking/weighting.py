@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import structs
@@ -37,15 +36,10 @@ the rescorer. No query of the English sets has that share of fragments.
 
 
 class Weighting(msgspec.Struct, frozen=True, kw_only=True):
-    """How a query's rankings are fused; the reason is only put into words if asked for."""
+    """How a query's rankings are fused, and why, as a sentence."""
 
     recipe: Recipe
-    because: Callable[[], str]
-
-    @property
-    def reason(self) -> str:
-        """Why, as a sentence."""
-        return self.because()
+    reason: str
 
     @property
     def weights(self) -> Mapping[Leg, float]:
@@ -86,16 +80,14 @@ def parse_weights(text: str) -> LegWeights:
 def explicit_weighting(mode: Mode, weights: LegWeights | None, profile: Profile) -> Weighting | None:
     """The weighting if it does not depend on the query; None in mode `adaptive`."""
     if len(mode.legs) == 1:
-        alone = {leg: float(leg in mode.legs) for leg in Leg}
-        recipe = structs.replace(profile.fixed, weights=alone)
-        return Weighting(recipe=recipe, because=lambda: f"mode {mode} runs one leg")
-    if weights is not None:
-        given = {leg: float(getattr(weights, leg)) for leg in Leg}
-        recipe = structs.replace(profile.fixed, weights=given)
-        return Weighting(recipe=recipe, because=lambda: "the request gave the weights")
-    if mode is Mode.HYBRID:
-        return Weighting(recipe=profile.fixed, because=lambda: f"the fixed weights of profile {profile.label}")
-    return None
+        chosen, reason = {leg: float(leg in mode.legs) for leg in Leg}, f"mode {mode} runs one leg"
+    elif weights is not None:
+        chosen, reason = {leg: float(getattr(weights, leg)) for leg in Leg}, "the request gave the weights"
+    elif mode is Mode.HYBRID:
+        chosen, reason = profile.fixed.weights, f"the fixed weights of profile {profile.label}"
+    else:
+        return None
+    return Weighting(recipe=structs.replace(profile.fixed, weights=chosen), reason=reason)
 
 
 def wants_rescoring(request: SearchRequest, profile: Profile) -> bool:
@@ -122,10 +114,10 @@ def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weight
         rrf_k=mixture.number({intent: each.rrf_k for intent, each in recipes}, profile.fixed.rrf_k),
         fan_out=round(mixture.number({intent: each.fan_out for intent, each in recipes}, profile.fixed.fan_out)),
     )
-    return Weighting(recipe=recipe, because=partial(_mixed_because, prediction, profile))
+    return Weighting(recipe=recipe, reason=_mixed_reason(prediction, profile))
 
 
-def _mixed_because(prediction: IntentPrediction, profile: Profile) -> str:
+def _mixed_reason(prediction: IntentPrediction, profile: Profile) -> str:
     likely = ", ".join(
         f"{intent.replace('_', ' ')} {share:.0%}"
         for intent, share in sorted(prediction.probabilities.items(), key=lambda item: -item[1])
@@ -162,12 +154,8 @@ def with_learned_weights(weighting: Weighting, learned: Mapping[str, float], pro
     """Move the weights towards the learned ones, by the profile's `learned_share`."""
     trust = profile.learned_share
     weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in _LEGS}
-
-    def reason() -> str:
-        found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in Leg)
-        return f"what the legs found for it asks for {found}, which counts {trust:.0%}"
-
-    return _changed(weighting, weights, reason)
+    found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in _LEGS)
+    return _changed(weighting, weights, f"what the legs found for it asks for {found}, which counts {trust:.0%}")
 
 
 def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weighting:
@@ -178,14 +166,14 @@ def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weigh
     factor = 1 - fragmented * (1 - FRAGMENTED_WEIGHT)
     weights = {leg: weight * (factor if leg is Leg.VECTOR else 1.0) for leg, weight in weighting.weights.items()}
     because = f"the embedder reads the query letter by letter, so the vector leg counts {factor:.0%} of that"
-    return _changed(weighting, weights, lambda: because)
+    return _changed(weighting, weights, because)
 
 
-def _changed(weighting: Weighting, weights: Mapping[Leg, float], because: Callable[[], str]) -> Weighting:
+def _changed(weighting: Weighting, weights: Mapping[Leg, float], because: str) -> Weighting:
     """The same with other weights, scaled to a sum of 1, and one reason more."""
     total = sum(weights.values())
     recipe = structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()})
-    return Weighting(recipe=recipe, because=lambda: f"{weighting.reason}; {because()}")
+    return Weighting(recipe=recipe, reason=f"{weighting.reason}; {because}")
 
 
 def stated_intent(intent: Intent) -> IntentPrediction:
