@@ -159,7 +159,21 @@ async def _select(
         for leg, rank_of in ranks.items():
             if ranked := [rank_of[each.number] for each in group if each.number in rank_of]:
                 evidence[leg] = _evidence(rankings[leg], min(ranked))
-        found.append(_found(group, order, candidates, evidence, probability))
+        (memory, place, number), *duplicates = group
+        fused_place = order.fused.numbers.index(number)
+        found.append(
+            RankedMemory(
+                memory=memory,
+                doc=candidates.docs[number],
+                score=order.scores[place],
+                fused_score=order.fused.scores[fused_place],
+                fused_rank=fused_place + FIRST_RANK,
+                relevance=probability,
+                evidence=evidence,
+                duplicates=[each.memory.id for each in duplicates],
+                duplicate_docs=[candidates.docs[each.number] for each in duplicates],
+            )
+        )
     return found
 
 
@@ -215,29 +229,6 @@ async def _distinct(
         kept = deduplicate([each.memory for each in texts.values()])
         position += len(batch)
     return [[texts[id_] for id_ in ids] for ids in kept]
-
-
-def _found(
-    group: Sequence[_Read],
-    order: RankedCandidates,
-    candidates: Candidates,
-    evidence: Mapping[Leg, LegEvidence],
-    relevance: float | None,
-) -> RankedMemory:
-    """A memory of the answer with its ranks and scores."""
-    (memory, place, number), *duplicates = group
-    fused_place = order.fused.numbers.index(number)
-    return RankedMemory(
-        memory=memory,
-        doc=candidates.docs[number],
-        score=order.scores[place],
-        fused_score=order.fused.scores[fused_place],
-        fused_rank=fused_place + FIRST_RANK,
-        relevance=relevance,
-        evidence=evidence,
-        duplicates=[each.memory.id for each in duplicates],
-        duplicate_docs=[candidates.docs[each.number] for each in duplicates],
-    )
 
 
 def _varied(
