@@ -28,7 +28,7 @@ from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot
 from retrieval.store.pool import Connection, Pool
 
-_FORMAT = 11
+_FORMAT = 12
 """Raised when the arrays of an index, or the meaning of one, change."""
 
 log = logging.getLogger(__name__)

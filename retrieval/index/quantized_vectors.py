@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 from collections import deque
-from collections.abc import Mapping
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -58,7 +57,7 @@ class QuantizedVectors(Persistent):
         count: memories whose vectors are in memory.
     """
 
-    PARTS = ("_context", "_text", "_text_row", "_known")
+    PARTS = ("_context", "_text", "_text_row", "_known", "count")
     COPIED = ("_text_row.values", "_known.values")
 
     def __init__(self, slots: int, dimensions: int = EMBEDDING_DIM) -> None:
@@ -74,11 +73,6 @@ class QuantizedVectors(Persistent):
         self._masks: deque[tuple[NDArray[np.bool_], EligibleRows]] = deque(maxlen=_MASKS_KEPT)
         self.version = 0
         self.count = 0
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Use the `arrays` of others from now on."""
-        super().restore(arrays)
-        self.count = int(np.count_nonzero(self._known.values))
 
     @property
     def nbytes(self) -> int:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, compress
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -132,17 +130,12 @@ class NameMatcher(Persistent):
     The index has the code of each name by its normal form; and by the first word of several, their number below zero.
     """
 
-    PARTS = ("_index",)
+    PARTS = ("_index", "_read")
 
     def __init__(self, names: StringTable) -> None:
         self._names = names
         self._read = 0
         self._index = HashIndex()
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Use the `arrays` of another instance, which had read all of the names."""
-        super().restore(arrays)
-        self._read = len(self._names)
 
     def read(self) -> None:
         """Index the names added since the last call."""
