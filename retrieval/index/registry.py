@@ -55,9 +55,6 @@ SAVE_PAUSE_S = 60.0
 BUSY_PAUSE_S = 5.0
 """The same after an attempt that found another process writing it, whose file is then to be mapped."""
 
-ACCOUNTED_AFTER = 100
-"""Changes of an index after which all that it takes is added up again."""
-
 RELOAD_PAUSE_S = 30.0
 """Least time between two attempts to reload an index that needs it, seconds."""
 
@@ -73,7 +70,6 @@ class _Entry:
 
     Attributes:
         nbytes: as accounted in the registry.
-        accounted: changes of the index when all that it takes was last added up.
         current_check: the last check sent; a query that arrives now needs a later one.
         next_check: the check after that, if a query waits for one.
         reload: the task that loads a new index to replace this one.
@@ -83,7 +79,6 @@ class _Entry:
 
     followed: FollowedIndex
     nbytes: int
-    accounted: int = 0
     current_check: asyncio.Task[Checked | None] | None = None
     next_check: asyncio.Task[Checked | None] | None = None
     reload: asyncio.Task[None] | None = None
@@ -291,7 +286,8 @@ class IndexRegistry:
         if before is not None and not before.done():
             await asyncio.wait([before])
         entry.current_check, entry.next_check = entry.next_check, None
-        index, terms_bytes = entry.index, entry.index.terms.nbytes
+        index = entry.index
+        before_check = index.changed, index.terms.nbytes
         try:
             checked = await entry.followed.check(self._pool, name)
         except NotFound:
@@ -301,9 +297,7 @@ class IndexRegistry:
         if checked is None:
             self._drop(name, entry)
             return None
-        self._account_bytes(name, entry, entry.nbytes + index.terms.nbytes - terms_bytes)
-        if index.changed - entry.accounted >= ACCOUNTED_AFTER:
-            entry.accounted = index.changed
+        if (index.changed, index.terms.nbytes) != before_check:
             self._account_bytes(name, entry, index.nbytes)
         if name in self._entries:
             self._entries.move_to_end(name)
