@@ -14,10 +14,11 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 import native
+from graph.persistent import Persistent
 from retrieval.index.columns import Columns
 from retrieval.index.packed_postings import PackedPostings
-from retrieval.index.slots import NO_SLOT
-from retrieval.store.bm25.blocks import PostingArrays, PostingTable, joined, unpack
+from retrieval.index.slots import NO_SLOT, GrowableArray
+from retrieval.store.bm25.blocks import PostingArrays, PostingTable
 
 MOST_BYTES = 32 * 1024 * 1024
 """Budget for the decoded postings of one namespace; the least recently used terms are evicted first."""
@@ -59,7 +60,8 @@ class TermPostings:
         docs = np.concatenate([self.docs, more.docs])
         tfs = np.concatenate([self.tfs, more.tfs])
         lengths = np.concatenate([self.lengths, more.lengths])
-        if not _ascends(docs[max(self.docs.size - 1, 0) :]):  # new memories are mostly the last
+        latest = docs[max(self.docs.size - 1, 0) :]
+        if not (latest[1:] > latest[:-1]).all():  # new memories are mostly the last
             docs, first = np.unique(docs, return_index=True)
             tfs, lengths = tfs[first], lengths[first]
         return TermPostings(docs, tfs, lengths)
@@ -150,13 +152,12 @@ class TermCache:
         """The packed postings and what was added since, by slot; some may be of memories that are no longer alive."""
         if self.packed is not None:
             yield from self.packed.tables()
-        yield from self._added.parts
+        yield self._added.table
 
     def add(self, docs: Sequence[int], bags: Sequence[tuple[NDArray[np.int64], NDArray[np.uint16]]]) -> None:
         """Add new memories, given by slot, with the terms of each and their frequencies."""
-        by_doc = zip(docs, bags, strict=True)
-        tables = [PostingTable(terms, np.full(len(terms), doc, np.int32), tfs) for doc, (terms, tfs) in by_doc]
-        self._added.append(joined([unpack([]), *tables]))
+        for doc, (terms, tfs) in zip(docs, bags, strict=True):
+            self._added.append(doc, terms, tfs)
 
     def remove(self, docs: Sequence[int]) -> None:
         """Note that some memories, given by slot, are no longer alive."""
@@ -212,33 +213,29 @@ class TermCache:
                 self._cached.popitem()
 
 
-class _Additions:
-    """The terms of new memories in order of addition, as arrays in a logarithmic number of parts."""
+class _Additions(Persistent):
+    """The terms of new memories in order of addition."""
+
+    PARTS = ("_terms", "_docs", "_tfs")
 
     def __init__(self) -> None:
-        self.count = 0
-        self.parts: list[PostingTable] = []
+        self._terms, self._docs = GrowableArray(np.int64, 0), GrowableArray(np.int32, 0)
+        self._tfs = GrowableArray(np.uint16, 0)
 
     @property
-    def nbytes(self) -> int:
-        return sum(part.terms.nbytes + part.docs.nbytes + part.tfs.nbytes for part in self.parts)
+    def count(self) -> int:
+        return self._terms.needed
 
-    def append(self, part: PostingTable) -> None:
-        self.count += part.terms.size
-        # Merging keeps the parts few, however small the writes.
-        while self.parts and self.parts[-1].terms.size <= 2 * part.terms.size:
-            part = joined([self.parts.pop(), part])
-        self.parts.append(part)
+    @property
+    def table(self) -> PostingTable:
+        return PostingTable(*(column[: self.count] for column in (self._terms, self._docs, self._tfs)))
+
+    def append(self, doc: int, terms: NDArray[np.int64], tfs: NDArray[np.uint16]) -> None:
+        places = self.count + np.arange(len(terms))
+        for column, values in ((self._terms, terms), (self._docs, doc), (self._tfs, tfs)):
+            column.put(places, values)
 
     def since(self, term: int, *, since: int) -> PostingArrays:
         """The postings of a term, from addition number `since` on."""
-        hits = unpack([])
-        for part in self.parts:
-            first, since = max(since, 0), since - part.terms.size
-            if since < 0:
-                hits = joined([hits, part.only(first + np.flatnonzero(part.terms[first:] == term))])
-        return hits.docs, hits.tfs
-
-
-def _ascends(docs: NDArray[np.int32]) -> bool:
-    return bool((docs[1:] > docs[:-1]).all())
+        hits = since + np.flatnonzero(self._terms[since : self.count] == term)
+        return self._docs[hits], self._tfs[hits]
