@@ -43,6 +43,7 @@ def search_response(answer: Answer, request: SearchRequest) -> SearchResponse:
 
 def context_response(answer: Answer, packed: Packed, request: SearchRequest, max_tokens: int) -> ContextResponse:
     """The response of the context endpoint; includes the search results with `explain`."""
+    lacks_relevant = not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
     return ContextResponse(
         context=packed.context,
         tokens_used=packed.tokens_used,
@@ -50,15 +51,10 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
         items=packed.items,
         dropped=packed.dropped,
         related=packed.related,
-        reason=NOTHING_RELEVANT if _lacks_relevant(packed) else UNSET,
+        reason=NOTHING_RELEVANT if lacks_relevant else UNSET,
         results=search_results(answer, request) if request.explain else UNSET,
         **_about(answer, request),
     )
-
-
-def _lacks_relevant(packed: Packed) -> bool:
-    """Whether the pack is empty because nothing that was found is relevant."""
-    return not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
 
 
 def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dict[str, float]) -> ContextResponse:

@@ -293,7 +293,8 @@ async def apply_changes(
     if linked:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
         if len(linked) < existing.size:
-            edges = _edges_of(edges, linked)
+            wanted = np.isin(edges[1], linked)
+            edges = edges[0][wanted], edges[1][wanted], edges[2][wanted]
             relations = [each for each in relations if each.doc in new]
         index.graph.add(edges, relations, linked)
     if added_docs:
@@ -313,13 +314,6 @@ async def apply_changes(
         index.vectors.put(*slotted(memories.slots, read.vectors), version=index.vectors.version)
     index.changed += len(changed)
     return True
-
-
-def _edges_of(edges: NarrowEdges, docs: Sequence[int]) -> NarrowEdges:
-    """The edges of some memories."""
-    entities, of, weights = edges
-    wanted = np.isin(of, docs)
-    return entities[wanted], of[wanted], weights[wanted]
 
 
 def _mentioning(index: NamespaceIndex, entities: Collection[int], *, but: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -59,11 +59,9 @@ class Slots(Persistent):
         early = slots < self._listed.size
         if early.any():
             wanted = ordinals[early]
-            indices = np.searchsorted(self._listed, wanted)
-            is_listed = np.zeros(wanted.size, np.bool_)
-            inside = indices < self._listed.size
-            is_listed[inside] = self._listed[indices[inside]] == wanted[inside]
-            slots[early] = np.where(is_listed, indices, NO_SLOT)
+            places = self._listed.searchsorted(wanted)
+            is_listed = self._listed.searchsorted(wanted, "right") > places
+            slots[early] = np.where(is_listed, places, NO_SLOT)
         return slots
 
     def ordinals(self, slots: NDArray[Any]) -> NDArray[Any]:

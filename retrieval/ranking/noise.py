@@ -45,7 +45,5 @@ def least_score(leg: Leg, best: float, profile: Profile) -> float:
 
 
 def _above_noise(leg: Leg, ranking: LegRanking, profile: Profile) -> LegRanking:
-    if leg is Leg.GRAPH or not len(ranking):
-        return ranking
-    least = least_score(leg, float(ranking.scores[0]), profile)
+    least = least_score(leg, float(ranking.scores[0]), profile) if len(ranking) else 0.0
     return ranking.cut(int(np.count_nonzero(ranking.scores >= least)))

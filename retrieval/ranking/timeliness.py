@@ -86,12 +86,6 @@ class NamedTime:
         """Whether the answer is to be told at that time, so that every leg looks there."""
         return self.alone or self.in_session
 
-    @property
-    def _share(self) -> float:
-        if self.alone:
-            return 1.0
-        return SESSION_SHARE if self.in_session else PERIOD_SHARE
-
     def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:
         """The order with the memories of the time first, or nearer to the top if the query also says what about.
 
@@ -103,8 +97,8 @@ class NamedTime:
         gain = self.eligible[docs].astype(np.float64)
         if self.alone:
             gain += self.preferred[docs]
-        scores = np.array(ranked.scores) + self.weight * self._share * ranked.scores[0] * gain
-        return ranked.reordered(scores)
+        share = 1.0 if self.alone else SESSION_SHARE if self.in_session else PERIOD_SHARE
+        return ranked.reordered(np.array(ranked.scores) + self.weight * share * ranked.scores[0] * gain)
 
     @property
     def reason(self) -> str:
