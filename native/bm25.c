@@ -136,11 +136,9 @@ static int64_t add_up(const struct query *query, struct list *list, int64_t firs
    the arithmetic: memories are collected without branches, and only those that can be among the best are put in order,
    looked up in the optional lists and checked against the mask. */
 static int collect(struct search *search) {
-    double sums[WINDOW];
+    double sums[WINDOW] = {0};
     uint16_t met[WINDOW + 1];
-    uint64_t hope[WORDS];
-    memset(sums, 0, sizeof sums);
-    memset(hope, 0, sizeof hope);
+    uint64_t hope[WORDS] = {0};
     for (int64_t first; (first = next_doc(search)) < INT64_MAX;) {
         int64_t count = 0;
         for (struct list *list = search->lists; list < search->lists + search->query->parts; list++)

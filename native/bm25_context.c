@@ -8,13 +8,6 @@ struct context {
     const double *shares;    /* their weights, nearest first, first those before, then those after */
 };
 
-/* Score factors other than terms. */
-struct preferences {
-    double asking, named; /* factors for a turn that only asks, and for a memory of a named speaker */
-    int64_t count;
-    const int32_t *speakers; /* the codes of the named speakers */
-};
-
 /* Turns with their neighbours: a turn in the middle of each row, `reach` turns on each side, -1 for none. */
 struct windows {
     int64_t count, reach, width, cells;
@@ -157,30 +150,19 @@ static int64_t turns_in_context(const struct query *query, const struct memories
     return given;
 }
 
-/* The factor on a memory's score from its speaker and form. */
-static double prior(const struct memories *memories, int64_t doc, const struct preferences *preferences) {
-    double prior = 1;
-    for (int64_t i = 0; i < preferences->count; i++)
-        if (memories->speakers[doc] == preferences->speakers[i])
-            prior = preferences->named;
-    return memories->asks[doc] && memories->sessions[doc] >= 0 ? prior * preferences->asking : prior;
-}
-
 /* The best eligible memories, including turns near the best visible ones, with scores in context; best first, ties by
-   ordinal: the best `wanted` and those tied with the last. `boost` is the factor for memories of a `named` speaker,
-   `asking` for turns that ask. Without `shares` there is no context. `out` receives `capacity` ordinals and as many
-   scores. Returns the number of memories, including those beyond the capacity, or -1 if out of memory. */
+   ordinal: the best `wanted` and those tied with the last. `boost` is the factor for memories of the `named` speakers,
+   given by code, `asking` for turns that ask. Without `shares` there is no context. `out` receives `capacity` ordinals
+   and as many scores. Returns the number of memories, including those beyond the capacity, or -1 if out of memory. */
 int64_t trivet_bm25_ranked(const struct query *query, const struct memories *memories, const uint8_t *visible,
                            const uint8_t *eligible, int64_t ordinals, int64_t wanted, int64_t near, int64_t befores,
                            int64_t afters, const double *shares, double asking, int64_t named, const int32_t *speakers,
                            double boost, int64_t capacity, void *out) {
     struct context context = {near, befores, afters, shares};
-    struct preferences preferences = {asking, boost, named, speakers};
     struct scored *found, *seen = NULL, *turns = NULL, *all = NULL;
     int64_t *docs = out;
     double *scores = (double *)out + capacity;
-    if (memories->ordinals < ordinals)
-        ordinals = memories->ordinals;
+    ordinals = lesser(ordinals, memories->ordinals);
     int64_t of_found = trivet_best(query, eligible, ordinals, wanted, &found), of_seen = of_found, of_turns = 0;
     if (shares && visible != eligible)
         of_seen = trivet_best(query, visible, ordinals, wanted, &seen);
@@ -191,19 +173,24 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
         of_turns = turns_in_context(query, memories, visible, eligible, ordinals, &context, first,
                                     lesser(of_seen, 2 * wanted), &turns);
     }
-    int64_t count = of_found < 0 || of_seen < 0 || of_turns < 0 ? -1 : 0;
-    if (!count && !(all = malloc((of_found + of_turns + 1) * sizeof *all)))
-        count = -1;
-    if (!count) {
+    int64_t count = -1;
+    if (of_found >= 0 && of_seen >= 0 && of_turns >= 0 && (all = malloc((of_found + of_turns + 1) * sizeof *all))) {
+        count = 0;
         for (int64_t i = 0; i < of_turns; i++)
             all[count++] = turns[i];
         for (int64_t i = 0; i < of_found; i++)
             if (!of_turns || !bsearch(&found[i].number, turns, of_turns, sizeof *turns, by_doc))
                 all[count++] = found[i];
-        for (int64_t i = 0; i < count; i++)
-            all[i].score *= prior(memories, all[i].number, &preferences);
+        for (struct scored *each = all; each < all + count; each++) {
+            double prior = 1;
+            for (int64_t i = 0; i < named; i++)
+                if (memories->speakers[each->number] == speakers[i])
+                    prior = boost;
+            int is_asking = memories->asks[each->number] && memories->sessions[each->number] >= 0;
+            each->score *= is_asking ? prior * asking : prior;
+        }
         sort(all, count);
-        int64_t best = count < wanted ? count : wanted;
+        int64_t best = lesser(count, wanted);
         while (best && best < count && all[best].score == all[best - 1].score)
             best++;
         count = best;
