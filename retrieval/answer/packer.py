@@ -6,7 +6,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -95,7 +94,7 @@ async def _candidates(
         for doc in shared[entity]:
             names_of[doc].append(name)
     as_of = NEVER - 1 if request.as_of is None else microseconds(request.as_of)
-    repeated = {each.doc: each.duplicate_docs for each in found}
+    created, repeated = memories.created.values, {each.doc: each.duplicate_docs for each in found}
     details = {
         doc: {
             "place": place_of.get(ordinal, 0),
@@ -111,7 +110,7 @@ async def _candidates(
             each.memory,
             **details[each.doc],
             duplicates=tuple(each.duplicates),
-            last_said_at=_last_said_at(memories, each.duplicate_docs),
+            last_said_at=from_microseconds(int(created[each.duplicate_docs].max())) if each.duplicates else None,
             needs=turns.get(needed.get(each.doc, NO_SLOT)),
             answers=needed.get(each.doc) == memories.previous[each.doc] != NO_SLOT,
         )
@@ -133,10 +132,6 @@ def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemor
 
 def _candidate(memory: HydratedMemory, **details: Any) -> PackCandidate:
     return PackCandidate(**{name: getattr(memory, name) for name in _SHOWN}, **details)
-
-
-def _last_said_at(memories: Columns, docs: Sequence[int]) -> datetime | None:
-    return from_microseconds(int(memories.created.values[docs].max())) if docs else None
 
 
 def _shared_entities(graph: Adjacency, docs: Sequence[int]) -> Mapping[int, Mapping[int, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, compress
+
 import numpy as np
 from numpy.typing import NDArray
 

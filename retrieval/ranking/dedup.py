@@ -112,7 +112,8 @@ def _survivors(candidates: Iterable[_Comparable], threshold: float) -> list[_Sur
     seen: set[Shingle] = set()
     for candidate in candidates:
         normalized = wording(candidate.text, candidate.speaker)
-        found = _same(candidate, normalized, by_words[normalized.words]) if normalized.words in by_words else None
+        same = (each for each in by_words.get(normalized.words, ()) if each.wording == normalized)
+        found = next((each for each in same if _same_origin(each, candidate)), None)
         shingles: frozenset[Shingle] = frozenset()
         if found is None:
             shingles = _shingles(normalized.words)
@@ -142,12 +143,6 @@ def _title(candidate: _Comparable) -> str | None:
 
 def _may_be(one: str | None, other: str | None) -> bool:
     return not one or not other or one == other
-
-
-def _same(candidate: _Comparable, normalized: NormalizedText, survivors: Sequence[_Survivor]) -> _Survivor | None:
-    """The best-ranked survivor with the same text, among those with the same words."""
-    same = (each for each in survivors if each.wording == normalized and _same_origin(each, candidate))
-    return next(same, None)
 
 
 def _near(

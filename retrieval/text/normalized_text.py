@@ -58,7 +58,8 @@ class NormalizedText:
 
     @property
     def _marks(self) -> tuple[tuple[str, ...], int, bool]:
-        return self.numbers, self.negations, self.question
+        """Its numbers and negations, and whether it is a question."""
+        return self.numbers, self.negations, "?" in self._plain or "؟" in self._plain
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
@@ -79,11 +80,6 @@ class NormalizedText:
         if _without_spaces(self._plain):
             negations += len(_EAST_ASIAN_NEGATION.findall(self._plain))
         return negations
-
-    @cached_property
-    def question(self) -> bool:
-        """Whether it is a question."""
-        return "?" in self._plain or "؟" in self._plain
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -168,9 +164,7 @@ def contradicts(one: NormalizedText, other: NormalizedText) -> bool:
     False
     """
     return (
-        one.numbers != other.numbers
-        or one.negations != other.negations
-        or one.question != other.question
+        one._marks != other._marks
         or not one.names <= other.vocabulary
         or not other.names <= one.vocabulary
     )
