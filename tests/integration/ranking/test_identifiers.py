@@ -78,6 +78,20 @@ async def test_all_that_hold_it_come_first_also_where_the_question_asks_for_now(
         assert {each.id for each in answer.results[:3]} == {each.id for each in holders}
 
 
+async def test_what_was_superseded_does_not_make_an_identifier_common(trivet: Trivet) -> None:
+    memories, _ = notes(random.Random(7))
+    versions = [
+        MemoryInput(
+            id=f"v{number}", text=f"Shelf {number} has PO-77120.", supersedes=f"v{number - 1}" if number else None
+        )
+        for number in range(RARE + 2)
+    ]
+    await trivet.add(NS, [*memories, *versions])
+    answer = await asked(trivet, "Is the printer with the boiler of PO-77120?")
+    assert says_so(answer)
+    assert answer.results[0].id == versions[-1].id
+
+
 async def test_other_questions_and_rankings_are_left_alone(trivet: Trivet) -> None:
     memories, identifiers = notes(random.Random(7))
     shared = [
