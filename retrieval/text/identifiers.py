@@ -6,7 +6,7 @@ import re
 
 from graph.dates import MONTHS
 from retrieval.text.characters import RUN, prepare
-from retrieval.text.words import chunks
+from retrieval.text.words import MAX_WHOLE, chunks
 
 _IDENTIFIER = re.compile(
     r"""
@@ -31,10 +31,10 @@ def find_identifiers(text: str) -> list[str]:
     """The words of a text that are identifiers, with the punctuation inside them, in text order.
 
     Letters mixed with more than one digit or, in a code of six characters, with one; or at least five digits. But no
-    ordinal, quantity, time or date. "iPhone 12" is two words.
+    ordinal, quantity, time or date, and nothing so long that it is no term. "iPhone 12" is two words.
 
     >>> find_identifiers("Why did INV-20481 fail with ERR_5512 on the 2nd at 5pm?")
     ['INV-20481', 'ERR_5512']
     """
-    words = chunks(RUN.sub(" ", prepare(text)))
+    words = [word for word in chunks(RUN.sub(" ", prepare(text))) if len(word) <= MAX_WHOLE]
     return [word for word in words if _IDENTIFIER.search(word) and not _DATE.search(word)]

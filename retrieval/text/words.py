@@ -26,7 +26,7 @@ _ELISION = re.compile(
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _PLURAL_ACRONYM = re.compile(r"[A-Z]{2,}s")
 
-_MAX_WHOLE = 128
+MAX_WHOLE = 128
 """Longest identifier that is kept whole; a longer one (a query string, a blob) gives only its parts."""
 
 _MAX_SPLIT = 64
@@ -71,7 +71,7 @@ def _split(chunk: str) -> tuple[str, ...]:
         return (chunk.replace(",", ""),)
     if _ACRONYM.fullmatch(chunk):
         return (chunk.replace(".", "").casefold(),)
-    clitic = _CLITIC.fullmatch(chunk) if len(chunk) <= _MAX_WHOLE else None  # of a thousand, each is a call within
+    clitic = _CLITIC.fullmatch(chunk) if len(chunk) <= MAX_WHOLE else None  # of a thousand, each is a call within
     if clitic:
         return _split(clitic[1])
     return _identifier(chunk)
@@ -136,7 +136,7 @@ def _by_case(word: str) -> tuple[str, ...]:
 
 
 def _with_whole(whole: str, parts: list[str]) -> tuple[str, ...]:
-    if parts and (len(whole) > _MAX_WHOLE or parts == [whole]):
+    if parts and (len(whole) > MAX_WHOLE or parts == [whole]):
         return tuple(parts)
     return (whole, *parts)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from retrieval.text.analysis import analyze
 from retrieval.text.identifiers import find_identifiers
 
 
@@ -33,6 +34,13 @@ def test_letters_with_digits_and_long_numbers_are_identifiers(word: str) -> None
 )
 def test_times_quantities_ordinals_and_words_are_none(word: str) -> None:
     assert find_identifiers(word) == find_identifiers(f"What about {word}, please?") == []
+
+
+def test_what_is_too_long_to_be_a_term_is_none() -> None:
+    """Only its parts are terms, and the first of these may be any word."""
+    path = "x.org/notes/" + "a12/" * 40
+    assert len(analyze(path)) > 30
+    assert find_identifiers(path) == []
 
 
 def test_scripts_without_spaces_end_an_identifier() -> None:
