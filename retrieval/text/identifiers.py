@@ -10,11 +10,18 @@ from retrieval.text.words import MAX_WHOLE, chunks
 
 _IDENTIFIER = re.compile(
     r"""
-    (?<![^\W_]) [^\W\d_]+ [-_]? \d [\d.]     # INV-20481, B12, v1.2; not WW2 and MP3, which have other names
-    | (?<![^\W_]) (?=[^\W_]{6}) [^\W_]* (?:\d [^\W\d_]+ \d | [^\W\d_] \d [^\W_])  # 550e8400, UJTF3S; not 2h30
-    | (?<![^\W_]) (?:0x [\da-f] | (?=[\da-f]{7}) \d+ [a-f])                        # 0xbeef, 05106ebb
-    | \d{4} [-_] [^\W\d_] (?!\w)               # 4711-A; not 24-hour
-    | (?<!\d) (?<!\d[.,]) (?!\d+000(?!\d)) \d{5,} (?![^\W_])  # 20481; not 50000, 50000th, or a part of 3.14159
+    # INV-20481, B12, v1.2; not WW2 and MP3, which have other names
+    (?<![^\W_]) [^\W\d_]+ [-_]? \d [\d.]
+    # 550e8400, UJTF3S; not 2h30
+    | (?<![^\W_]) (?=[^\W_]{6}) [^\W_]* (?:\d [^\W\d_]+ \d | [^\W\d_] \d [^\W_])
+    # 0xbeef, 05106ebb
+    | (?<![^\W_]) (?:0x [\da-f] | (?=[\da-f]{7}) \d+ [a-f])
+    # 4711-A; not 24-hour
+    | \d{4} [-_] [^\W\d_] (?!\w)
+    # 20481; not 50000, 50000th, or a part of 3.14159
+    | (?<!\d) (?<!\d[.,]) (?!\d+000(?!\d)) \d{5,} (?![^\W_])
+    # 192.168.10.25; not 12.05.2024
+    | \d+ (?:\.\d+){3}
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -30,8 +37,9 @@ _DATE = re.compile(
 def find_identifiers(text: str) -> list[str]:
     """The words of a text that are identifiers, with the punctuation inside them, in text order.
 
-    Letters mixed with more than one digit or, in a code of six characters, with one; or at least five digits. But no
-    ordinal, quantity, time or date, and nothing so long that it is no term. "iPhone 12" is two words.
+    Letters mixed with more than one digit or, in a code of six characters, with one; at least five digits; or an
+    address of four numbers. But no ordinal, quantity, time or date, and nothing so long that it is no term. "iPhone 12"
+    is two words.
 
     >>> find_identifiers("Why did INV-20481 fail with ERR_5512 on the 2nd at 5pm?")
     ['INV-20481', 'ERR_5512']

@@ -14,7 +14,7 @@ from retrieval.text.identifiers import find_identifiers
         *("INV-20481", "inv-20481", "INV-20000", "ERR_5512", "ERR_1999", "PROJ-85", "B12", "LH400", "covid-19"),
         *("0x8f3a", "0XBEEF", "550e8400", "05106ebb", "deadbe1f", "7GH2K9", "UJTF3S", "1Z999AA10123456784"),
         *("550e8400-e29b-41d4-a716-446655440000", "4711-A", "4711-a", "20481", "12345-67", "INV-20240512", "MAR-20481"),
-        *("v1.2.3", "bob42@x.org", "src/foo_bar27.py"),
+        *("v1.2.3", "192.168.10.25", "bob42@x.org", "src/foo_bar27.py"),
     ],
 )
 def test_letters_with_digits_and_long_numbers_are_identifiers(word: str) -> None:
