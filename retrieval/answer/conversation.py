@@ -12,7 +12,7 @@ from msgspec import UnsetType
 
 from graph.stopwords import STOP_WORDS, words
 from retrieval.text.normalized_text import without_speaker
-from retrieval.text.time.periods import Period, find_periods
+from retrieval.text.time.periods import find_periods, without
 from retrieval.types.search import ChatMessage, ContentPart
 
 MOST_QUERY_CHARS = 8_192
@@ -129,21 +129,16 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     *earlier, query = [text[-MOST_QUERY_CHARS:] for text in by_user or [text for _, text in said] or [""]]
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _REFERENCES.intersection(_words(query))):
         before = earlier.pop()
-        query = f"{_timeless(before) if _times(query) else before} {query}"
+        # One that says another time asks for that.
+        query = f"{without(before, _times(before)) if _times(query) else before} {query}"
     while earlier and len(query) < MOST_QUERY_CHARS and not _content(query):
         query = f"{earlier.pop()} {query}"
     return query[-MOST_QUERY_CHARS:]
 
 
-def _times(text: str) -> list[Period]:
-    return find_periods(text, asked_at=datetime.now(UTC))
-
-
-def _timeless(text: str) -> str:
-    """A turn without its times: one that says another time asks for that."""
-    for period in reversed(_times(text)):
-        text = f"{text[: period.span[0]]}{text[period.span[1] :]}"
-    return text
+def _times(text: str) -> list[tuple[int, int]]:
+    """Where a text names times."""
+    return [period.span for period in find_periods(text, asked_at=datetime.now(UTC))]
 
 
 def _content(text: str) -> int:

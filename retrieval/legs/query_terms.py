@@ -21,7 +21,7 @@ from retrieval.index.terms import Postings
 from retrieval.text.analysis import analyze, term_id
 from retrieval.text.identifiers import find_identifiers
 from retrieval.text.time.other_languages import ENGLISH, NUMBERS
-from retrieval.text.time.periods import Period, find_periods
+from retrieval.text.time.periods import Period, find_periods, without
 from retrieval.text.time.sessions import CountedSession, find_session
 
 GRACE = timedelta(days=1)
@@ -76,7 +76,7 @@ class QueryTerms:
             _terms(_without_deixis(text, periods), language),
             periods,
             session,
-            _content(text, spans) if spans else frozenset(),
+            words_of(without(text, spans, gap=" ")) - ENGLISH_FUNCTION_WORDS - _ASKING if spans else frozenset(),
             _identifiers(text, language),
         )
 
@@ -106,13 +106,6 @@ def _identifiers(text: str, language: str) -> frozenset[int]:
     return frozenset(term_id(analyze(word, language)[0]) for word in find_identifiers(text))
 
 
-def _content(text: str, spans: Sequence[tuple[int, int]]) -> frozenset[str]:
-    """The words outside of some spans that ask for more than what was said or done."""
-    for start, end in sorted(spans, reverse=True):
-        text = f"{text[:start]} {text[end:]}"
-    return words_of(text) - ENGLISH_FUNCTION_WORDS - _ASKING
-
-
 def words_of(text: str) -> frozenset[str]:
     """The words of a text, case-folded: "Jean-Luc" has two."""
     return frozenset(_WORD.findall(text.casefold()))
@@ -120,11 +113,9 @@ def words_of(text: str) -> frozenset[str]:
 
 def _without_deixis(text: str, periods: Sequence[Period]) -> str:
     """The query without "last week" and the like: such words stand for a time and may occur in a memory of any time."""
-    for period in reversed(periods):
-        start, end = period.span
-        if _DEICTIC.issuperset(normalize(text[start:end]).split()):
-            text = f"{text[:start]} {text[end:]}"
-    return text
+    spans = [period.span for period in periods]
+    relative = [span for span in spans if _DEICTIC.issuperset(normalize(text[slice(*span)]).split())]
+    return without(text, relative, gap=" ")
 
 
 def in_periods(created: NDArray[np.int64], periods: Iterable[Period], *, grace: timedelta = GRACE) -> NDArray[np.bool_]:

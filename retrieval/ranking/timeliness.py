@@ -15,7 +15,7 @@ from retrieval.index.strings import NONE
 from retrieval.legs.base import LegRanking, SearchView, best_first
 from retrieval.legs.query_terms import GRACE, QueryTerms, in_periods, words_of
 from retrieval.ranking.candidates import Candidates, RankedCandidates
-from retrieval.text.time.periods import Period
+from retrieval.text.time.periods import Period, without
 from retrieval.text.time.sessions import LAST
 from retrieval.text.time.states import AskedState, find_state
 
@@ -127,9 +127,8 @@ class StateOrder:
     @classmethod
     def from_query(cls, text: str, periods: Sequence[Period], memories: Columns, weight: float) -> StateOrder | None:
         """None if the query does not say which state it asks for, outside the times that it names."""
-        for period in reversed(periods):  # "the day before yesterday" asks for no earlier state
-            text = f"{text[: period.span[0]]}{text[period.span[1] :]}"
-        asked = find_state(text) if weight else None
+        # "The day before yesterday" asks for no earlier state.
+        asked = find_state(without(text, [period.span for period in periods])) if weight else None
         return None if asked is None else cls(asked, memories.created.values, weight)
 
     def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:

@@ -163,8 +163,4 @@ def contradicts(one: NormalizedText, other: NormalizedText) -> bool:
     >>> contradicts(wording("we met in Paris"), wording("so we met in Paris"))
     False
     """
-    return (
-        one._marks != other._marks
-        or not one.names <= other.vocabulary
-        or not other.names <= one.vocabulary
-    )
+    return one._marks != other._marks or not one.names <= other.vocabulary or not other.names <= one.vocabulary

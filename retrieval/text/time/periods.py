@@ -8,6 +8,7 @@ start on Monday.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -99,6 +100,13 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
         position = after if listed else stretch.stop
     clear = [period for stretch, period in found if not stretch.vague]
     return clear or [period for _, period in found]
+
+
+def without(text: str, spans: Iterable[tuple[int, int]], *, gap: str = "") -> str:
+    """A text with a `gap` in the place of some spans, such as those of its periods."""
+    for start, end in sorted(spans, reverse=True):
+        text = f"{text[:start]}{gap}{text[end:]}"
+    return text
 
 
 def _are_alike(tokens: TimeTokens, one: int, other: int) -> bool:
