@@ -23,10 +23,9 @@ ARRAYS_KEY = "arrays"
 
 @dataclass(frozen=True, slots=True)
 class ModelArrays:
-    """Arrays by name, and the other metadata of the file."""
+    """Arrays by name."""
 
     arrays: Mapping[str, NDArray[Any]]
-    metadata: Mapping[str, str]
 
     def array(self, name: str, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
         """An array of the given type and shape (-1 for any length); contiguous and read-only.
@@ -62,6 +61,6 @@ def read_arrays(path: Path, expected: Mapping[str, str]) -> ModelArrays:
         raise ModelMismatch(f"{path} has no arrays in its metadata: python -m classifier.training.arrays adds them")
     try:
         with np.load(io.BytesIO(b64decode(metadata[ARRAYS_KEY], validate=True)), allow_pickle=False) as archive:
-            return ModelArrays(dict(archive), metadata)
+            return ModelArrays(dict(archive))
     except Exception as exc:  # base64, zip, zlib and NumPy raise different errors
         raise ModelMismatch(f"{path}: its arrays cannot be read: {exc}") from exc

@@ -63,10 +63,6 @@ class PackedPostings(NamedTuple):
             terms = np.repeat(self.terms[first : first + _TERMS_AT_ONCE], np.diff(starts))
             yield PostingTable(terms, self.docs[some], self.tfs[some])
 
-    def knows(self, doc: int) -> bool:
-        """Whether all postings of the memory at a slot are here."""
-        return doc < len(self.known) and bool(self.known[doc])
-
 
 async def pack(
     conn: AsyncConnection[Any], ns: int, slots: Slots, known: NDArray[np.bool_], folder: Path

@@ -146,7 +146,7 @@ class TermCache:
 
     def knows(self, doc: int) -> bool:
         """Whether the postings of a memory, given by slot, are packed, so that it need not be added."""
-        return self.packed is not None and self.packed.knows(doc)
+        return self.packed is not None and doc < len(self.packed.known) and bool(self.packed.known[doc])
 
     def tables(self) -> Iterator[PostingTable]:
         """The packed postings and what was added since, by slot; some may be of memories that are no longer alive."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial, wraps
-from types import MappingProxyType
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from msgspec import UNSET
@@ -47,8 +46,6 @@ from retrieval.validation import check_names, check_storable
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 _OF_SESSIONS = frozenset({"session_id", "kind", "document_id"})
 """Fields that say in which session a memory is a turn."""
@@ -291,7 +288,7 @@ class Ingest:
         texts = {draft.id: embedded_text(draft.input) for draft in drafts}
         same = {memory_id: docs[text] for memory_id, text in texts.items() if text in docs}
         if not same:
-            return NOTHING
+            return {}
         async with self._pool.connection() as conn:
             return await vectors.read_own(conn, namespace.ns, same, generation=namespace.generation)
 
@@ -315,7 +312,7 @@ class Ingest:
             embeddings = await self._embeddings_of(namespace, changed, stored)
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             before = [known[draft.id] for draft in changed if draft.id in known]
-            expected = NOTHING if turn else {version.id: version.fingerprint for version in before}
+            expected = {} if turn else {version.id: version.fingerprint for version in before}
             batch = WriteBatch(analysed=analysed, before=before, expected=expected)
         if turn and await turn() and unchanged:
             async with self._pool.connection() as conn:

@@ -124,7 +124,7 @@ def test_another_kind_of_model_is_refused() -> None:
 def test_a_model_without_one_of_its_arrays_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     whole = read_arrays(model, {})
     arrays = {each: array for each, array in whole.arrays.items() if each != name}
-    monkeypatch.setattr("classifier.rescorer.read_arrays", lambda *_: ModelArrays(arrays, whole.metadata))
+    monkeypatch.setattr("classifier.rescorer.read_arrays", lambda *_: ModelArrays(arrays))
     with pytest.raises(ModelMismatch, match=name):
         Rescorer(model)
 

@@ -193,12 +193,12 @@ def test_a_tree_with_too_many_leaves_and_another_operator_are_refused() -> None:
 )
 def test_arrays_that_lead_out_of_bounds_are_refused(name: str, wrong: list[Any] | None) -> None:
     arrays = arrays_of(model_of(attributes_of([STUMP])))
-    Trees(ModelArrays(arrays, {}), FEATURES)
+    Trees(ModelArrays(arrays), FEATURES)
     dtype = arrays.pop(name).dtype
     if wrong is not None:
         arrays[name] = np.array(wrong, dtype)
     with pytest.raises(ModelMismatch):
-        Trees(ModelArrays(arrays, {}), FEATURES)
+        Trees(ModelArrays(arrays), FEATURES)
 
 
 SERVED_BY_ARRAYS = ["weights.onnx", "weights-research.onnx", "rescorer.onnx", "rescorer-research.onnx"]
