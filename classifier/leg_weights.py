@@ -27,8 +27,6 @@ class LegWeightModel:
             FileNotFoundError: there is no such file.
             ModelMismatch: the model is for other features, or of another kind.
         """
-        if not model_path.is_file():
-            raise FileNotFoundError(f"no model of the legs' weights at {model_path}")
         model = read_arrays(model_path, {"evidence_version": str(EVIDENCE_VERSION), "features": json.dumps(FEATURES)})
         n, grid = len(FEATURES), model.floats("grid", -1, len(LEGS))
         self._mean = SoftmaxMean(

@@ -54,8 +54,11 @@ def read_arrays(path: Path, expected: Mapping[str, str]) -> ModelArrays:
     """Read the arrays of an ONNX file.
 
     Raises:
+        FileNotFoundError: there is no such file.
         ModelMismatch: its metadata are not as expected, or it has no arrays.
     """
+    if not path.is_file():
+        raise FileNotFoundError(f"no model at {path}")
     metadata = read_metadata(open_session(path), path, expected)
     if ARRAYS_KEY not in metadata:
         raise ModelMismatch(f"{path} has no arrays in its metadata: python -m classifier.training.arrays adds them")

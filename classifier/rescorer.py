@@ -76,8 +76,6 @@ class Rescorer:
             FileNotFoundError: there is no such file.
             ModelMismatch: the model is for other features, or of another kind.
         """
-        if not model_path.is_file():
-            raise FileNotFoundError(f"no rescorer at {model_path}")
         model = read_arrays(
             model_path,
             {

@@ -91,8 +91,6 @@ class Aliases(NamedTuple):
 
     def given_by(self, docs: Collection[int]) -> Aliases:
         """Those that some memories give."""
-        if not self.keys:
-            return self
         return self.take(np.isin(self.docs, [*docs]).nonzero()[0])
 
     def take(self, places: NDArray[np.intp]) -> Aliases:

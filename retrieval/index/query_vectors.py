@@ -80,10 +80,10 @@ class QueryVectors:
 
     def _add(self, found: Stored) -> None:
         """Add vectors read from the database, rounded as the index would store them."""
+        # Another leg may have taken some from the index meanwhile.
         is_new = np.array([doc not in self._places for doc in found.docs.tolist()], np.bool_)
-        if not is_new.all():  # another leg has taken them from the index meanwhile
-            of_new = np.isin(found.turns, found.docs[is_new])
-            found = Stored(found.docs[is_new], found.vectors[is_new], found.turns[of_new], found.own[of_new])
+        of_new = np.isin(found.turns, found.docs[is_new])
+        found = Stored(found.docs[is_new], found.vectors[is_new], found.turns[of_new], found.own[of_new])
         if not found.docs.size:
             return
         rounding, places = QuantizedVectors(*found.vectors.shape), np.arange(found.docs.size)
@@ -98,12 +98,9 @@ class QueryVectors:
         wanted = self.unread(docs)
         if not wanted:
             return []
-        is_here = self._index.vectors.read(np.array(wanted, np.int64), *self._room_for(len(wanted)))
-        if np.count_nonzero(is_here) == len(wanted):
-            self._place(wanted)
-            return []
-        self._place(compress(wanted, is_here))
-        return list(compress(wanted, ~is_here))
+        here = self._index.vectors.read(np.array(wanted, np.int64), *self._room_for(len(wanted))).tolist()
+        self._place(compress(wanted, here))
+        return [doc for doc, is_here in zip(wanted, here, strict=True) if not is_here]
 
     def unread(self, docs: Iterable[int]) -> list[int]:
         """The memories that have not been read and are not known to be deleted."""
