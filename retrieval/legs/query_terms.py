@@ -83,8 +83,8 @@ class QueryTerms:
     def identified(self, postings: Postings, visible: NDArray[np.bool_]) -> frozenset[int]:
         """The slots of the visible memories that hold one of its identifiers, as far as it is rare among those."""
         every = [postings.terms[term].docs for term in self.identifiers if term in postings.terms]
-        found = [docs[visible[docs]].tolist() for docs in every]
-        return frozenset(doc for docs in found if len(docs) <= RARE for doc in docs)
+        found = [docs[visible[docs]] for docs in every]
+        return frozenset(doc for docs in found if docs.size <= RARE for doc in docs.tolist())
 
     def with_period_docs(self, snapshot: NamespaceSnapshot) -> NamespaceSnapshot:
         """The snapshot, whose postings tell the memories of the query's periods; take it before awaiting anything."""
