@@ -1,4 +1,8 @@
-"""Finds what a query names by an exact identifier: a ticket, an order, an error code, a part of a hash."""
+"""Finds what a query names by an exact identifier: a ticket, an order, an error code, a part of a hash.
+
+`graph.tokenizer.identifier` is wider, as it finds what may be an entity: H2O and snake_case are, a bare number is not.
+Here a word must be one that nobody says in another way, so that memories without it are hardly meant.
+"""
 
 from __future__ import annotations
 
