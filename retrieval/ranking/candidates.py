@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from classifier.rescorer import Rescored
 from retrieval.index.strings import StringColumn
 from retrieval.legs.base import LegRanking, best_first
-from retrieval.ranking.fusion import FusedOrder, RankingSlice, blend, checked_weight, fuse
+from retrieval.ranking.fusion import FusedOrder, blend, checked_weight, fuse
 from retrieval.types.search import Leg
 
 
@@ -79,10 +79,8 @@ class Candidates(msgspec.Struct, frozen=True):
 
     def fuse(self, kept: Mapping[Leg, LegRanking], weights: Mapping[Leg, float], *, rrf_k: float) -> FusedOrder:
         """Fuse the prefix of each ranking that is `kept`, best first, ties by id."""
-        parts = [
-            RankingSlice(start, len(kept[leg]), checked_weight(weights, leg)) for leg, start in self.starts.items()
-        ]
-        fused = fuse(len(self.docs), self.numbers, parts, rrf_k=rrf_k)
+        parts = [(self.of_leg(leg)[: len(kept[leg])], checked_weight(weights, leg)) for leg in self.starts]
+        fused = fuse(parts, rrf_k=rrf_k)
         if len(set(fused.scores)) == len(fused.scores):
             return fused
         docs = np.array(self.docs_of(fused, len(fused.numbers)), np.int64)

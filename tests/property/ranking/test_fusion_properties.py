@@ -1,15 +1,11 @@
 """What holds of a fusion whatever the rankings and weights are."""
 
-from array import array
-from functools import partial
 from math import fsum
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import trivet
-from retrieval.ranking.fusion import RankingSlice, fuse
 from retrieval.types.search import Leg
 from tests.rankings import weighted_rrf
 
@@ -75,17 +71,3 @@ def test_a_score_is_the_sum_rounded_once(rankings: Rankings, weights: Weights, k
     assert [(one.id, one.score) for one in fused] == sorted(scores.items(), key=lambda one: (-one[1], one[0]))
     own = trivet.weighted_rrf([*rankings.values()], [weights[leg] for leg in rankings], rrf_k=k)
     assert [*own.items()] == fused
-
-
-@given(st.lists(st.integers(-2, 6), max_size=8), st.integers(0, 6), st.tuples(st.integers(-1, 9), st.integers(-1, 9)))
-def test_numbers_of_no_candidate_are_refused(numbers: list[int], count: int, part: tuple[int, int]) -> None:
-    """Nothing is read or written beside the arrays."""
-    start, length = part
-    fits = start >= 0 and length >= 0 and start + length <= len(numbers)
-    within = numbers[start : start + length] if fits else []
-    call = partial(fuse, count, array("i", numbers), [RankingSlice(start, length, 1.0)], rrf_k=1)
-    if fits and all(0 <= number < count for number in within):
-        assert set(call().numbers) == set(within)
-    else:
-        with pytest.raises(ValueError, match="no rankings"):
-            call()
