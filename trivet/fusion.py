@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
-from math import fsum, isfinite
+from math import isfinite
 
+from retrieval.ranking.rrf import rrf_scores
 from trivet.errors import InvalidInput
 
 
@@ -32,12 +32,7 @@ def weighted_rrf(
         raise InvalidInput("weights must be one for each ranking, finite and not negative", loc=("weights",))
     if not (isfinite(rrf_k) and rrf_k > 0):
         raise InvalidInput(f"rrf_k is {rrf_k}, must be above 0", loc=("rrf_k",))
-    parts: defaultdict[str, list[float]] = defaultdict(list)
-    for number, (ranking, weight) in enumerate(zip(rankings, weights, strict=True)):
+    for number, ranking in enumerate(rankings):
         if len(set(ranking)) < len(ranking):
             raise InvalidInput(f"ranking {number} has an id twice", loc=("rankings", number))
-        if weight:
-            for rank, each in enumerate(ranking, start=1):
-                parts[each].append(weight / (rrf_k + rank))
-    scores = {each: fsum(summands) for each, summands in parts.items()}
-    return dict(sorted(scores.items(), key=lambda scored: (-scored[1], scored[0])))
+    return rrf_scores(zip(rankings, weights, strict=True), rrf_k=rrf_k)

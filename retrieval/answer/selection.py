@@ -16,9 +16,9 @@ from retrieval.profiles.profile import Profile
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.dedup import deduplicate
 from retrieval.ranking.diversity import are_within, cap_sources, maximal_marginal_relevance, source_of
-from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import cut_noise
 from retrieval.ranking.ordering import Ordering
+from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.store.memories import HydratedMemory
 from retrieval.timings import Stopwatch
 from retrieval.types.search import Leg, LegEvidence, SearchOptions

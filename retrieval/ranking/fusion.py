@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from math import fsum, isfinite
+from math import isfinite
 from typing import NamedTuple
 
 from classifier.candidates import BLEND_K
 from retrieval.errors import FusionError
+from retrieval.ranking.rrf import rrf_scores
 from retrieval.types.search import Leg
-
-FIRST_RANK = 1
-"""Rank of the best hit in the formula of the fusion."""
 
 
 class FusedOrder(NamedTuple):
@@ -23,29 +20,21 @@ class FusedOrder(NamedTuple):
 
 
 def fuse(rankings: Iterable[tuple[Sequence[int], float]], *, rrf_k: float) -> FusedOrder:
-    """Fuse rankings: score(d) = sum over legs of weight / (rrf_k + rank), rank from 1; ties go by number.
+    """Fuse rankings by `rrf_scores`; ties go by number.
 
     A candidate that a leg did not return gets 0 from it. A leg of weight 0 contributes nothing: a candidate that
     only such legs returned is left out, and the result is empty if all weights are 0. The weights need not sum to 1.
-    The sum is exactly rounded, so it does not depend on the order of the legs. Unweighted form: Cormack, Clarke and
-    Buettcher, SIGIR 2009, doi:10.1145/1571941.1572114.
 
     Each of `rankings` has the numbers of its candidates, best first, without repeats, and a weight that is finite and
     >= 0. Raises FusionError if rrf_k is not above 0, or if scores overflow.
     """
     if not (isfinite(rrf_k) and rrf_k > 0):
         raise FusionError(f"rrf_k is {rrf_k}, must be above 0", loc=("rrf_k",))
-    parts: defaultdict[int, list[float]] = defaultdict(list)
-    for numbers, weight in rankings:
-        if weight:
-            for rank, number in enumerate(numbers, FIRST_RANK):
-                parts[number].append(weight / (rrf_k + rank))
     try:
-        scores = {number: fsum(parts[number]) for number in sorted(parts)}
+        scores = rrf_scores(rankings, rrf_k=rrf_k)
     except OverflowError as exc:
         raise FusionError("the weights are too large", loc=("weights",)) from exc
-    order = sorted(scores, key=scores.__getitem__, reverse=True)  # keeps the order of equal ones
-    return FusedOrder(order, [scores[number] for number in order])
+    return FusedOrder([*scores], [*scores.values()])
 
 
 def checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:

@@ -21,8 +21,8 @@ from classifier.candidates import BLEND_K
 from classifier.intents import INTENTS
 from retrieval.evaluation.metrics import dcg
 from retrieval.profiles.profile import Profile, Recipe
-from retrieval.ranking.fusion import FIRST_RANK
 from retrieval.ranking.noise import least_score
+from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.ranking.weighting import FRAGMENTED_WEIGHT, FRAGMENTS_FROM, FRAGMENTS_TO
 from retrieval.tuning.runs import Rescoring, SavedQuery
 from retrieval.types.search import Leg
