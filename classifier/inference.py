@@ -51,11 +51,8 @@ class IntentClassifier:
             FileNotFoundError: there is no such file.
             ModelMismatch: the model is for other features or intents.
         """
-        if not model_path.is_file():
-            raise FileNotFoundError(f"no intent model at {model_path}")
-        self._session = open_session(model_path)
         expected = {"features_version": str(FEATURES_VERSION), "intents": json.dumps(INTENTS)}
-        read_metadata(self._session, model_path, expected)
+        self._session = open_model(model_path, expected)
         widths = {node.name: node.shape[-1] for node in self._session.get_inputs()}
         if widths.get("row") != FEATURE_DIM or set(widths) != set(QueryFeatures._fields):
             raise ModelMismatch(f"{model_path}: takes {widths}, this version makes a row of {FEATURE_DIM}")
@@ -98,14 +95,18 @@ def open_session(model: Path | bytes) -> ort.InferenceSession:
     return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
-def read_metadata(session: ort.InferenceSession, model_path: Path, expected: Mapping[str, str]) -> dict[str, str]:
-    """The metadata of a model.
+def open_model(path: Path, expected: Mapping[str, str]) -> ort.InferenceSession:
+    """Open a model for these features.
 
     Raises:
-        ModelMismatch: it is not as expected.
+        FileNotFoundError: there is no such file.
+        ModelMismatch: its metadata are not as expected.
     """
+    if not path.is_file():
+        raise FileNotFoundError(f"no model at {path}")
+    session = open_session(path)
     metadata: dict[str, str] = session.get_modelmeta().custom_metadata_map
     for key, value in expected.items():
         if metadata.get(key) != value:
-            raise ModelMismatch(f"{model_path}: {key} is {metadata.get(key)}, this version needs {value}")
-    return metadata
+            raise ModelMismatch(f"{path}: {key} is {metadata.get(key)}, this version needs {value}")
+    return session

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from classifier.model_arrays import read_arrays
+import numpy as np
+
+from classifier.inference import open_model
 from classifier.query_performance import EVIDENCE_VERSION, FEATURES, QueryPerformanceFeatures
-from classifier.softmax_mean import SoftmaxMean
 
 LEGS = ("vector", "bm25", "graph")
 """The order of the legs in the model's output."""
@@ -27,18 +28,10 @@ class LegWeightModel:
             FileNotFoundError: there is no such file.
             ModelMismatch: the model is for other features, or of another kind.
         """
-        model = read_arrays(model_path, {"evidence_version": str(EVIDENCE_VERSION), "features": json.dumps(FEATURES)})
-        n, grid = len(FEATURES), model.floats("grid", -1, len(LEGS))
-        self._mean = SoftmaxMean(
-            mean=model.floats("mean", n),
-            scale=model.floats("scale", n),
-            clip=(model.floats("low").item(), model.floats("high").item()),
-            intercept=model.floats("intercept", len(grid)),
-            linear=model.floats("linear", n, len(grid)),
-            quadratic=model.floats("quadratic", n * (n + 1) // 2, len(grid)),
-            grid=grid,
-        )
+        expected = {"evidence_version": str(EVIDENCE_VERSION), "features": json.dumps(FEATURES)}
+        self._session = open_model(model_path, expected)
 
     def weights(self, evidence: QueryPerformanceFeatures) -> dict[str, float]:
         """The weight of each leg: all >= 0, summing to 1."""
-        return dict(zip(LEGS, self._mean.of(evidence.row), strict=True))
+        [[weights]] = self._session.run(["weights"], {"evidence": evidence.row[np.newaxis, :]})
+        return dict(zip(LEGS, weights.tolist(), strict=True))

@@ -24,7 +24,6 @@ from classifier.candidates import (
 from classifier.inference import ModelMismatch
 from classifier.model_arrays import ModelArrays, read_arrays
 from classifier.query_performance import Candidate, QueryPerformanceFeatures
-from classifier.softmax_mean import SoftmaxMean
 
 MOST_LEAVES = 32
 """Maximum leaves of a tree, one bit each; as in `native/rescore.c`."""
@@ -34,14 +33,6 @@ _score = native.function(
     ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, ctypes.c_int64,
     native.Array, native.Array, native.Array, native.Array, native.Array, native.Array,
     result=ctypes.c_int32,
-)  # fmt: skip
-
-
-_distance = native.function(
-    "trivet_distance",
-    ctypes.c_int64, native.Array, native.Array, native.Array, native.Array, ctypes.c_int64, native.Array,
-    ctypes.c_int64,
-    result=ctypes.c_float,
 )  # fmt: skip
 
 
@@ -88,15 +79,7 @@ class Rescorer:
         self._relevance = Trees(model, len(CANDIDATE_FEATURES), "relevance")
         self._slope, self._offset = (model.floats(name, 1).item() for name in ("slope", "offset"))
         self._guard = CorpusGuard(model, len(CORPUS_FEATURES))
-        features, levels, reach = len(CORPUS_FEATURES), model.floats("levels", -1), model.floats("high").item()
-        self._share = SoftmaxMean(  # on memories of an unknown kind; see `classifier.training.rescorer_share`
-            mean=model.floats("share_mean", features),
-            scale=model.floats("share_scale", features),
-            clip=(-reach, reach),
-            intercept=model.floats("intercept", len(levels)),
-            linear=model.floats("linear", features, len(levels)),
-            grid=levels[:, np.newaxis],
-        )
+        self._unseen = UnseenShare(model, len(CORPUS_FEATURES))
 
     def score(
         self, evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
@@ -105,7 +88,7 @@ class Rescorer:
         described = describe(evidence, known, positions)
         scores = self._trees.scores(described.rows, described.top_rows)
         in_domain = self._guard.in_domain(described.corpus)
-        [unseen] = self._share.of(described.corpus)
+        unseen = self._unseen.share(described.corpus)
         return Rescored(
             scores=dict(zip(map(known.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
             relevance=partial(self._relevance_of, known.ids, described.rows),
@@ -184,19 +167,42 @@ class CorpusGuard:
         count = int(model.array("neighbours", np.int64, 1).item())
         if not 1 <= count <= len(known):
             raise ModelMismatch(f"it has {len(known)} neighbours, of which {count} should count")
-        self._features = features
-        self._place = [
-            model.floats("mean", features),
-            model.floats("scale", features),
-            model.floats("directions", features, features),
-        ]
-        self._known = np.ascontiguousarray(known.T)
-        self._arguments = (
-            *map(native.address, self._place), len(known), native.address(self._known), count,
-        )  # fmt: skip
+        self._mean, self._scale = model.floats("mean", features), model.floats("scale", features)
+        self._directions = model.floats("directions", features, features)
+        self._known, self._neighbours = known, count
+        self._known_squares = (known * known).sum(axis=1)
         self._far, self._span = model.floats("far", 1).item(), model.floats("span", 1).item()
 
     def in_domain(self, corpus: NDArray[np.float32]) -> float:
-        """In [0, 1] for the corpus features of a query: contiguous, shape (features,)."""
-        distance: float = _distance(self._features, native.address(corpus), *self._arguments)
+        """In [0, 1] for the corpus features of a query, shape (features,)."""
+        placed = (corpus - self._mean) / self._scale @ self._directions
+        squares = self._known_squares - 2 * (self._known @ placed) + placed @ placed
+        nearest = np.partition(squares, self._neighbours - 1)[: self._neighbours]
+        distance = float(np.sqrt(nearest.clip(0.0)).mean())
         return min(1.0, max(0.0, (self._far - distance) / self._span))
+
+
+class UnseenShare:
+    """How far to follow the rescorer on memories of a kind that it was not trained on.
+
+    share = softmax(intercept + linear x) @ levels, of standardised and clipped features x; fitted by
+    `classifier.training.rescorer_share`.
+    """
+
+    def __init__(self, model: ModelArrays, features: int) -> None:
+        """Read the arrays of a model with this number of corpus features.
+
+        Raises:
+            ModelMismatch: arrays are missing or have other shapes.
+        """
+        self._mean, self._scale = model.floats("share_mean", features), model.floats("share_scale", features)
+        self._reach, self._levels = model.floats("high").item(), model.floats("levels", -1)
+        self._linear = model.floats("linear", features, len(self._levels))
+        self._intercept = model.floats("intercept", len(self._levels))
+
+    def share(self, corpus: NDArray[np.float32]) -> float:
+        """In [0, 1] for the corpus features of a query, shape (features,)."""
+        standard = ((corpus - self._mean) / self._scale).clip(-self._reach, self._reach)
+        promised = standard @ self._linear + self._intercept
+        likely = np.exp(promised - promised.max())
+        return float(likely @ self._levels / likely.sum())

@@ -28,10 +28,8 @@ _STEPS = frozenset(("zero", "one", "columns", "all", "last", "first", "flat"))
 
 
 def arrays_of(model: onnx.ModelProto) -> dict[str, NDArray[Any]]:
-    """The constants of a graph by name, with each pair of features once, and its trees in the serving layout."""
+    """The constants of a graph by name, and its trees in the serving layout."""
     arrays = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer if each.name not in _STEPS}
-    if "quadratic" in arrays:
-        arrays["quadratic"] = _each_pair_once(arrays["quadratic"], len(arrays["mean"]))
     for node in model.graph.node:
         if node.op_type == TREES:
             name = "relevance" if node.output[0] == "relevance_logits" else "tree"
@@ -68,31 +66,24 @@ def write_graph(
 
 
 def write_model(model: onnx.ModelProto, path: Path) -> None:
-    """Validate and write a model with its arrays in its metadata.
+    """Validate and write a model, one of trees with its arrays in its metadata.
 
     The same numbers give the same bytes with the same release of Python, which writes the headers of the archive.
     """
-    archive = io.BytesIO()
-    np.savez_compressed(archive, allow_pickle=False, **arrays_of(model))
-    metadata = {each.key: each.value for each in model.metadata_props}
-    del model.metadata_props[:]
-    helper.set_model_props(model, metadata | {ARRAYS_KEY: b64encode(archive.getvalue()).decode()})
+    if any(node.op_type == TREES for node in model.graph.node):
+        archive = io.BytesIO()
+        np.savez_compressed(archive, allow_pickle=False, **arrays_of(model))
+        metadata = {each.key: each.value for each in model.metadata_props}
+        del model.metadata_props[:]
+        helper.set_model_props(model, metadata | {ARRAYS_KEY: b64encode(archive.getvalue()).decode()})
     onnx.checker.check_model(model)
     path.write_bytes(model.SerializeToString(deterministic=True))
-
-
-def _each_pair_once(quadratic: NDArray[np.float32], features: int) -> NDArray[np.float32]:
-    """The coefficients of each unordered pair of features, merged into the upper triangle."""
-    whole = quadratic.reshape(features, features, -1)
-    one, other = np.triu_indices(features)
-    both = whole[one, other] + np.where((one != other)[:, np.newaxis], whole[other, one], np.float32(0))
-    return np.ascontiguousarray(both, np.float32)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; see `--help`."""
     parser = argparse.ArgumentParser(prog="python -m classifier.training.arrays", description=__doc__)
-    parser.add_argument("files", type=Path, nargs="+", help="models of weights or rescorers, each with its card")
+    parser.add_argument("files", type=Path, nargs="+", help="rescorers, each with its card")
     for path in parser.parse_args(arguments).files:
         write_model(onnx.load(path), path)
         record_checksum(path)

@@ -89,7 +89,7 @@ def test_a_model_for_other_features_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_missing_model_is_named(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no intent model at"):
+    with pytest.raises(FileNotFoundError, match="no model at"):
         IntentClassifier(tmp_path / "intent.onnx")
 
 

@@ -201,7 +201,7 @@ def test_arrays_that_lead_out_of_bounds_are_refused(name: str, wrong: list[Any] 
         Trees(ModelArrays(arrays), FEATURES)
 
 
-SERVED_BY_ARRAYS = ["weights.onnx", "weights-research.onnx", "rescorer.onnx", "rescorer-research.onnx"]
+SERVED_BY_ARRAYS = ["rescorer.onnx", "rescorer-research.onnx"]
 
 
 @pytest.mark.parametrize("name", SERVED_BY_ARRAYS)
@@ -214,13 +214,13 @@ def test_the_arrays_of_a_shipped_model_are_those_of_its_graph(name: str) -> None
 
 def test_arrays_are_added_to_a_file_that_was_written_before(tmp_path: Path) -> None:
     """And to its card and its checksum; a second time changes nothing."""
-    shipped = MODELS / "weights.onnx"
-    model, path = onnx.load(shipped), tmp_path / "weights.onnx"
+    shipped = MODELS / "rescorer.onnx"
+    model, path = onnx.load(shipped), tmp_path / "rescorer.onnx"
     kept = [each for each in model.metadata_props if each.key != ARRAYS_KEY]
     del model.metadata_props[:]
     model.metadata_props.extend(kept)
     path.write_bytes(model.SerializeToString(deterministic=True))
-    (tmp_path / "weights.md").write_text(f"- sha256 `{'0' * 64}`, 1 bytes; licence\n", "utf-8")
+    (tmp_path / "rescorer.md").write_text(f"- sha256 `{'0' * 64}`, 1 bytes; licence\n", "utf-8")
     with pytest.raises(ModelMismatch, match=r"classifier\.training\.arrays"):
         read_arrays(path, {})
     main([str(path)])
@@ -234,7 +234,7 @@ def test_arrays_are_added_to_a_file_that_was_written_before(tmp_path: Path) -> N
     }
     checksum = (tmp_path / "SHA256SUMS").read_text("utf-8").split()[0]
     expected = f"- sha256 `{checksum}`, {path.stat().st_size} bytes; licence\n"
-    assert (tmp_path / "weights.md").read_text("utf-8") == expected
+    assert (tmp_path / "rescorer.md").read_text("utf-8") == expected
 
 
 @pytest.mark.parametrize("content", ["", "no base64!", "AAAA", "UEsDBAoAAAAAAAAA"])
