@@ -6,7 +6,7 @@ import ctypes
 import sys
 from collections.abc import Callable
 
-_M_MMAP_THRESHOLD = -3
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _MMAP_FROM_BYTES = 1024 * 1024
 
 
@@ -20,15 +20,17 @@ def trim_heap() -> None:
         trim(0)
 
 
-def mmap_large_blocks() -> None:
-    """Map blocks of a megabyte or more separately, so that freeing them returns them to the system.
+def limit_free_memory() -> None:
+    """Have glibc keep less of what is freed, for a process that runs for long and has many threads.
 
-    By default glibc raises that threshold whenever such a block is freed, and then serves larger blocks from its heap:
-    35 MB stayed in a process that had loaded 100,000 memories.
+    Blocks of a megabyte or more are mapped separately, so that freeing them returns them to the system: by default
+    glibc raises that threshold whenever such a block is freed, and 35 MB stayed in a process that had loaded 100,000
+    memories. And threads share a heap, where each would have its own: docs/decisions/0024-mixed-traffic.md.
     """
     set_option = _libc_function("mallopt")
     if set_option is not None:
         set_option(_M_MMAP_THRESHOLD, _MMAP_FROM_BYTES)
+        set_option(_M_ARENA_MAX, 1)
 
 
 def _libc_function(name: str) -> Callable[..., int] | None:

@@ -20,7 +20,7 @@ from litestar.enums import MediaType
 from litestar.exceptions import ValidationException
 from litestar.routes import HTTPRoute
 
-from native.malloc import mmap_large_blocks, trim_heap
+from native.malloc import trim_heap
 from retrieval.api.bulk import BulkController
 from retrieval.api.console import ConsoleController
 from retrieval.api.documents import DocumentsController
@@ -145,7 +145,7 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
 
 
 def _tune_interpreter() -> None:
-    """Tune garbage collection, thread switching and malloc for serving.
+    """Tune garbage collection and thread switching for serving, and return what starting took.
 
     Models, routes and modules stay until the end; collecting among them costs a search a tenth of its time. And a
     thread that embeds needs the interpreter for an instant before and after: by default it waits 5 ms, a whole search.
@@ -154,7 +154,6 @@ def _tune_interpreter() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    mmap_large_blocks()
     trim_heap()
 
 

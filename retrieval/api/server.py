@@ -27,7 +27,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import SIGNALS, Process
 
-from native.malloc import trim_heap
+from native.malloc import limit_free_memory, trim_heap
 from retrieval.api.connections import KEEP_ALIVE_S, BoundedConnection
 from retrieval.errors import SettingsError, StoreUnavailable
 from retrieval.settings import Settings, variable_of
@@ -67,6 +67,7 @@ def run(settings: Settings) -> None:
     """
     logging.basicConfig(level=settings.log_level.upper())
     check_exposure(settings)
+    limit_free_memory()  # before there are threads with heaps of their own
     with listening(settings) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
         if settings.workers == 1:

@@ -282,7 +282,7 @@ def resident():
 
 async def main():
     onnx.IDLE_S = 0.05
-    malloc.mmap_large_blocks()  # as a server does
+    malloc.limit_free_memory()  # as a server does
     embedder = onnx.OnnxEmbedder(Path({str(MODEL)!r}), Path({str(TOKENIZER)!r}), document_threads=8)
     before, query = resident(), await embedder.embed_query("harbour")
     long = ["word " * 254] * 16
