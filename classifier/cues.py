@@ -6,10 +6,7 @@ Spanish and Italian.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 FIRST_WORD: Final[dict[str, str]] = {
     "who": r"who|who's|whom|wer|wen|wem|qui|quién|quien|chi",
@@ -129,8 +126,8 @@ PATTERNS: Final[dict[str, str]] = {
 }
 """Independent boolean cues."""
 
-_FIRST_WORD = {word: group for group, words in FIRST_WORD.items() for word in words.split("|")}
-_FIRST_GROUPS = {group: number for number, group in enumerate(FIRST_WORD)}
+_FIRST_GROUPS = {word: number for number, words in enumerate(FIRST_WORD.values()) for word in words.split("|")}
+_SEARCHES = [(number, re.compile(pattern).search) for number, pattern in enumerate(PATTERNS.values(), len(FIRST_WORD))]
 
 CUE_COUNT: Final = len(FIRST_WORD) + len(PATTERNS)
 
@@ -139,94 +136,6 @@ def cue_numbers(words: list[str]) -> list[int]:
     """The cues of a query's lower-cased words: ascending indices in [0, CUE_COUNT); empty for no words."""
     if not words:
         return []
-    found = list(map(_word_cues, words))
-    present = set[int]().union(*(each.cues for each in found))
-    begun = set(_ANYWHERE).union(*(each.phrases for each in found))
     joined = f" {' '.join(words)} "
-    present.update(number for number in begun - present if _PHRASES[number](joined))
-    group = _FIRST_WORD.get(words[0])
-    if group is not None:
-        present.add(_FIRST_GROUPS[group])
-    return sorted(present)
-
-
-# Most alternatives of a pattern are single words, and nearly all others start with one of a few words. Words are looked
-# up in a dictionary, so that only patterns are searched that a word of the query can start.
-
-
-class _WordCues(NamedTuple):
-    """The cues of a word: those it is itself, and those of phrases that may start with it."""
-
-    cues: set[int]
-    phrases: set[int]
-
-
-_NO_CUES = _WordCues(set(), set())
-
-
-@lru_cache(maxsize=4_096)
-def _word_cues(word: str) -> _WordCues:
-    found = [_LITERAL[word]] if word in _LITERAL else []
-    if _ANY_WILD(word):
-        found += [each for fullmatch, each in _WILD if fullmatch(word)]
-    if not found:  # as for most words
-        return _NO_CUES
-    return _WordCues(
-        {cue for each in found for cue in each.cues}, {phrase for each in found for phrase in each.phrases}
-    )
-
-
-def _split(pattern: str, separator: str) -> list[str]:
-    """The parts of a pattern between separators outside parentheses.
-
-    >>> _split("what(| is|'s) the", " "), _split("how to|wie (ich|man)|way", "|")
-    (["what(| is|'s)", 'the'], ['how to', 'wie (ich|man)', 'way'])
-    """
-    parts, depth = [""], 0
-    for character in pattern:
-        depth += (character == "(") - (character == ")")
-        if character == separator and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts
-
-
-def _alternatives(pattern: str) -> list[str]:
-    """The alternatives of a pattern of the form `(one|two three)`; any other pattern is a single alternative.
-
-    >>> _alternatives("(how to|wie (ich|man)|way)"), _alternatives("(a|b) (c|d)")
-    (['how to', 'wie (ich|man)', 'way'], ['(a|b) (c|d)'])
-    """
-    enclosed = pattern.startswith("(") and pattern.endswith(")") and len(_split(pattern, " ")) == 1
-    return _split(pattern[1:-1], "|") if enclosed else [pattern]
-
-
-_ANYWHERE: list[int] = []
-"""Patterns that do not start with a word of their own."""
-
-_PHRASES: dict[int, Callable[[str], re.Match[str] | None]] = {}
-"""Search functions of the alternatives of several words, by cue."""
-
-_WORD_CUES: dict[str, _WordCues] = defaultdict(lambda: _WordCues(set(), set()))
-"""By regular expression of a single word."""
-
-for _number, _pattern in enumerate(PATTERNS.values(), len(FIRST_WORD)):
-    if not (_pattern.startswith(" ") and _pattern.endswith(" ")):
-        _ANYWHERE.append(_number)
-        _PHRASES[_number] = re.compile(_pattern).search
-        continue
-    _phrases = []
-    for _alternative in _alternatives(_pattern[1:-1]):
-        if " " in _alternative:
-            _phrases.append(_alternative)
-            for _word in _alternatives(_split(_alternative, " ")[0]):
-                _WORD_CUES[_word].phrases.add(_number)
-        else:
-            _WORD_CUES[_alternative].cues.add(_number)
-    if _phrases:
-        _PHRASES[_number] = re.compile(f" (?:{'|'.join(_phrases)}) ").search
-
-_LITERAL = {word: found for word, found in _WORD_CUES.items() if word.replace("'", "").isalpha()}
-_WILD = [(re.compile(word).fullmatch, found) for word, found in _WORD_CUES.items() if word not in _LITERAL]
-_ANY_WILD = re.compile("|".join(word for word in _WORD_CUES if word not in _LITERAL)).fullmatch
+    first = [_FIRST_GROUPS[words[0]]] if words[0] in _FIRST_GROUPS else []
+    return first + [number for number, search in _SEARCHES if search(joined)]
