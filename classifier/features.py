@@ -11,8 +11,7 @@ The hash is zlib.crc32, which is the same on every machine and in every process.
 import re
 import unicodedata
 from bisect import bisect_left
-from codecs import utf_16_le_encode
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 from zlib import crc32
@@ -43,17 +42,12 @@ _SPELT_WORDS = 32
 """The number of words, half from each end, whose characters are read."""
 
 _LONGEST_SPELT = 40
-_CHARACTER_BYTES = 2
-_SPELLING_BYTES = tuple(_CHARACTER_BYTES * size for size in (2, 3, 4, 5))
 _SCALE = 0.5
 _MAX_CHARS = 4_000
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _MARKED = re.compile(r"\w+|[^\w\s]")
 _LENGTH_EDGES = (3, 5, 8, 11, 15, 20, 28, 40, 60)
 _RELATIVES = frozenset(("who", "which", "whose", "that", "where"))
-_NONE: Final = np.zeros(1, dtype=np.int64)
-"""The bucket of an empty set of n-grams."""
-_NONE.flags.writeable = False
 
 
 class QueryFeatures(NamedTuple):
@@ -97,12 +91,14 @@ def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFea
     joints = (end_form + place for place in counts(masked, words))
     lexical[[*cue_numbers(words), *form, *joints]] = _SCALE
     lexical[end_form - 1] = _SCALE * min(len(words), 60) / 60
-    marked = _both_ends(_MARKED.findall(read), MAX_WORDS)
+    marked = list(map(_encoded, _both_ends(_MARKED.findall(read), MAX_WORDS)))
+    roles = list(map(_encoded, ["<", *masked, ">"] if masked else ()))
+    spelt = _both_ends(read.split(), _SPELT_WORDS)
     return QueryFeatures(
         row=row,
-        words=_buckets(_hashed_grams(marked, 1, 3)),
-        characters=_spellings(_both_ends(read.split(), _SPELT_WORDS)),
-        skeleton=_buckets(_hashed_grams(["<", *masked, ">"], 2, 4)) if masked else _NONE,
+        words=_buckets(_grams(marked, b" ", 1, 3)),
+        characters=np.unique(np.concatenate([_spelling(word[:_LONGEST_SPELT]) for word in spelt or [""]])),
+        skeleton=_buckets(_grams(roles, b" ", 2, 4)),
     )
 
 
@@ -159,52 +155,27 @@ def _joined(masked: list[str], conjunction: str) -> bool:
     )
 
 
-def _hashed_grams(parts: Sequence[str], least: int, most: int) -> list[int]:
-    """The hashes of the n-grams of the parts, joined by blanks; each hash extends that of its prefix."""
-    encoded = list(map(_encoded, parts))
-    hashes = list(map(crc32, encoded))
-    found = hashes if least == 1 else []
-    following = [b" " + part for part in encoded[1:]]
-    for size in range(2, most + 1):
-        hashes = list(map(crc32, following[size - 2 :], hashes))
-        if size >= least:
-            found = found + hashes
-    return found
-
-
-def _spellings(words: Sequence[str]) -> NDArray[np.int64]:
-    """The buckets of the character n-grams within the words."""
-    return _once(np.concatenate([_spelt(word[:_LONGEST_SPELT]) for word in words])) if words else _NONE
+def _grams(parts: Sequence[bytes], between: bytes, least: int, most: int) -> Iterator[bytes]:
+    """The n-grams of `least` to `most` parts."""
+    return (
+        between.join(parts[start : start + size])
+        for size in range(least, most + 1)
+        for start in range(len(parts) - size + 1)
+    )
 
 
 @lru_cache(maxsize=4_096)
-def _spelt(word: str) -> NDArray[np.int64]:
-    """The same for one word; a few hundred bytes, and most words recur in other queries."""
-    padded = _encoded(f" {word} ")
-    grams = (
-        padded[start : start + size]
-        for size in _SPELLING_BYTES
-        for start in range(0, len(padded) - size + 1, _CHARACTER_BYTES)
-    )
-    return _buckets(map(crc32, grams))
+def _spelling(word: str) -> NDArray[np.int64]:
+    """The buckets of the n-grams of a word's characters; a few hundred bytes, and most words recur in other queries."""
+    spelt = _encoded(f" {word} " if word else "")
+    return _buckets(_grams([spelt[at : at + 2] for at in range(0, len(spelt), 2)], b"", 2, 5))
 
 
 def _encoded(text: str) -> bytes:
-    """Two bytes per character, so that a slice of the bytes is a slice of the characters."""
-    return utf_16_le_encode(text, "surrogatepass")[0]  # `str.encode` looks the codec up on every call
+    """Two bytes per character; four for one beyond the Basic Multilingual Plane, which counts as two."""
+    return text.encode("utf-16-le", "surrogatepass")
 
 
-def _buckets(hashes: Iterable[int]) -> NDArray[np.int64]:
-    found = np.fromiter(hashes, dtype=np.int64)
-    found %= BUCKETS - 1
-    found += 1
-    return _once(found) if found.size else _NONE
-
-
-def _once(buckets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Distinct buckets, ascending; several times as fast as `np.unique` for so few."""
-    buckets.sort()
-    first = np.empty(len(buckets), dtype=np.bool_)
-    first[0] = True
-    np.not_equal(buckets[1:], buckets[:-1], out=first[1:])
-    return buckets[first]
+def _buckets(grams: Iterable[bytes]) -> NDArray[np.int64]:
+    """The distinct buckets of some n-grams, ascending."""
+    return np.array(sorted({crc32(gram) % (BUCKETS - 1) + 1 for gram in grams}) or [0], np.int64)
