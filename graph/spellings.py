@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from graph.extraction import ExtractedMention
@@ -141,39 +140,20 @@ def initials(key: str) -> frozenset[str]:
 def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[ExtractedMention]) -> None:
     spans = found.spans
     bare = [singular(word) for word in said]
-    telling = _next([word not in STOP_WORDS for word in said])
-    changed = _next([one != word for one, word in zip(bare, said, strict=True)])
     starts = [position for position, word in enumerate(said) if word not in _ARTICLES]
     for size in range(min(MAX_NAME_WORDS, len(said)), 0, -1):
         for start in starts:
             end = start + size
-            if telling[start] < end <= len(said):
-                where = _positions(start, end)
+            if end <= len(said) and not STOP_WORDS.issuperset(said[start:end]):
+                where = frozenset(range(start, end))
                 spans.setdefault(" ".join(said[start:end]), where)
-                if changed[start] < end:
-                    spans.setdefault(" ".join(bare[start:end]), where)
+                spans.setdefault(" ".join(bare[start:end]), where)
     for mention in mentions:
         if mention.key not in spans:
             parts = set(mention.key.split())
             spans[mention.key] = frozenset(
                 [position for position, word in enumerate(said) if word in parts or bare[position] in parts]
             )
-
-
-def _next(flags: Sequence[bool]) -> list[int]:
-    """For each index the next one at which the flag is set, or the length if there is none."""
-    following, position = [0] * len(flags), len(flags)
-    for place in range(len(flags) - 1, -1, -1):
-        if flags[place]:
-            position = place
-        following[place] = position
-    return following
-
-
-@lru_cache(maxsize=MAX_NAME_WORDS * MAX_QUERY_WORDS)
-def _positions(start: int, end: int) -> frozenset[int]:
-    """The word positions of a span; cached, as every query uses the same ones."""
-    return frozenset(range(start, end))
 
 
 def _add_variant(found: Spellings, key: str, means: Means, of: str) -> None:
