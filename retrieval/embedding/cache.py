@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from classifier.features import EMBEDDING_DIM
 from retrieval.single_flight import SingleFlight
+from retrieval.text.word_pieces import count_pieces
 from retrieval.timings import Stopwatch
 
 
@@ -35,10 +36,15 @@ class Embedder(Protocol):
         """Embed documents as unit rows of shape (len(texts), EMBEDDING_DIM), in order."""
 
     def fragment_share(self, text: str) -> float:
-        """The share of a query that the model reads letter by letter or not at all, in [0, 1]."""
+        """The share of a query that the model reads letter by letter or not at all, in [0, 1]; 0 if unknown."""
+        return 0.0
 
     def count_pieces(self, text: str) -> int:
-        """The word pieces that the model reads a text in, without those that mark its beginning and end."""
+        """The word pieces of a text, without those that mark its beginning and end.
+
+        Those of the bundled embedder, where the model's own are not known.
+        """
+        return count_pieces(text)
 
     async def aclose(self) -> None:
         """Release threads and connections; the embedder cannot be used afterwards."""

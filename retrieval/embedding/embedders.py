@@ -71,7 +71,7 @@ class Embedders:
         await asyncio.gather(*(each.aclose() for each in (self.default, *self._opened.values())))
 
 
-class UnusableEmbedder:
+class UnusableEmbedder(Embedder):
     """Stands in for an embedder that cannot be opened: nothing can be written or compared by it."""
 
     def __init__(self, model: EmbedderName, cause: ModelFileError) -> None:
@@ -86,10 +86,6 @@ class UnusableEmbedder:
     async def embed_documents(self, _texts: Sequence[str]) -> NDArray[np.float32]:
         """Raise the cause."""
         raise type(self._cause)(*self._cause.args)
-
-    def fragment_share(self, _text: str) -> float:
-        """None, as nothing is compared."""
-        return 0.0
 
     def count_pieces(self, _text: str) -> int:
         """Raise the cause."""

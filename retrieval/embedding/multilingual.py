@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from native import is_old_x86
+from retrieval.embedding.cache import Embedder
 from retrieval.embedding.onnx import DIMENSIONS, bounded, joined_vectors, stopped
 from retrieval.errors import EmbedderMissing, ModelFileError
 from retrieval.tasks import share_out
@@ -41,8 +42,8 @@ WINDOW_PIECES = 256
 _THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 
-class MultilingualEmbedder:
-    """Embeds on the local CPU in some hundred languages; implements `retrieval.embedding.cache.Embedder`.
+class MultilingualEmbedder(Embedder):
+    """Embeds on the local CPU in some hundred languages, of whose words its vocabulary has the pieces.
 
     Each run uses one thread, the one that calls it, and runs execute in parallel. Queries have their own thread;
     documents have `document_threads`, and concurrent calls take turns window by window: batches are no faster.
@@ -97,10 +98,6 @@ class MultilingualEmbedder:
         if len(all_windows) == len(texts):
             return vectors
         return joined_vectors(vectors, counts, list(map(len, all_windows)))
-
-    def fragment_share(self, _text: str) -> float:
-        """None: the vocabulary has the words of the languages that the model was trained on."""
-        return 0.0
 
     def count_pieces(self, text: str) -> int:
         """The word pieces of a text, without those of its prefix and its ends."""

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 
 from classifier.features import EMBEDDING_DIM
 from classifier.inference import open_session
+from retrieval.embedding.cache import Embedder
 from retrieval.embedding.encoder import (
     Inputs,
     batch_inputs,
@@ -28,7 +29,7 @@ from retrieval.embedding.encoder import (
 from retrieval.errors import ModelFileError
 from retrieval.installation import REMEDY, check_model_file
 from retrieval.tasks import share_out
-from retrieval.text.word_pieces import count_pieces, load_tokenizer
+from retrieval.text.word_pieces import load_tokenizer
 
 T = TypeVar("T")
 
@@ -68,8 +69,8 @@ IDLE_S = 1.0
 """Idle time after the last documents before their memory is released, in seconds."""
 
 
-class OnnxEmbedder:
-    """Embeds on the local CPU; implements `retrieval.embedding.cache.Embedder`.
+class OnnxEmbedder(Embedder):
+    """Embeds on the local CPU.
 
     One session serves all runs. Each run uses one thread, the one that calls it, and runs execute in parallel: that
     costs less than several threads within a run, which synchronise at every operator. Queries have their own thread, so
@@ -142,10 +143,6 @@ class OnnxEmbedder:
             return 0.0
         letters = self._letters[self._tokenizer.encode(text).ids]
         return float(np.count_nonzero(letters == 1)) / float(letters.sum() or 1)
-
-    def count_pieces(self, text: str) -> int:
-        """The word pieces of a text, without those that mark its beginning and end."""
-        return count_pieces(text)
 
     async def warm_up(self) -> None:
         """Run one query, so that the first real one does not pay for allocations."""

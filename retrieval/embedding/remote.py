@@ -12,11 +12,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from retrieval.embedding.cache import Embedder
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import EmbeddingFailed
 from retrieval.settings import Settings
 from retrieval.tasks import share_out
-from retrieval.text.word_pieces import count_pieces
 
 MOST_BYTES = 8_000
 """Bytes of UTF-8 of a text that are sent; what is behind them is found by its words alone.
@@ -47,8 +47,8 @@ MOST_MESSAGE_CHARS = 300
 _Vectors = Sequence[Sequence[float]]
 
 
-class RemoteEmbedder:
-    """Embeds by a provider over HTTP; implements `retrieval.embedding.cache.Embedder`.
+class RemoteEmbedder(Embedder):
+    """Embeds by a provider over HTTP.
 
     A request for documents that the provider refuses as too many, or that it or the network fails, is made again a few
     times. One for a query is not: its leg has a deadline, and the other legs answer. Once a request has timed
@@ -89,14 +89,6 @@ class RemoteEmbedder:
 
         await share_out(embed, list(_batches(sent)), at_once=REQUESTS_AT_ONCE)
         return vectors
-
-    def fragment_share(self, _text: str) -> float:
-        """None: how the model reads a text is not known."""
-        return 0.0
-
-    def count_pieces(self, text: str) -> int:
-        """The word pieces of a text for the bundled embedder, as the model's own are not known."""
-        return count_pieces(text)
 
     async def aclose(self) -> None:
         """Close the connections."""
