@@ -96,24 +96,24 @@ def labelled_rankings(example: Example) -> LabelledRankings:
 
 def fused_ids(row: LabelledRankings, weights: NDArray[np.float64]) -> list[str]:
     """All ids of the rankings in the order of their fusion; ties by id, as in serving."""
-    scores: dict[str, float] = {}
-    of_leg = dict(zip(LEGS, weights.tolist(), strict=True))
-    for leg, ranking in row.rankings.items():
-        weight = of_leg[leg]
-        for rank, memory_id in enumerate(ranking, 1):
-            scores[memory_id] = scores.get(memory_id, 0.0) + weight / (row.rrf_k + rank)
-    return sorted((each for each in scores if scores[each] > 0), key=lambda each: (-round(scores[each], 12), each))
+    ids, [scores] = _fused(row, weights[np.newaxis, :])
+    return [ids[at] for at in np.argsort(-scores, kind="stable").tolist() if scores[at] > 0]
 
 
 def _ndcg(row: LabelledRankings, mixtures: NDArray[np.float64]) -> NDArray[np.float64]:
     """nDCG@10 of weighted reciprocal rank fusion; ties are broken by id, as in serving."""
+    ids, fused = _fused(row, mixtures)
+    best = np.argsort(-fused, axis=1, kind="stable")[:, :CUTOFF]
+    hits = np.array([each in row.relevant for each in ids])[best] & (np.take_along_axis(fused, best, axis=1) > 0)
+    return ndcg(hits, len(row.relevant))
+
+
+def _fused(row: LabelledRankings, mixtures: NDArray[np.float64]) -> tuple[list[str], NDArray[np.float64]]:
+    """All ids of the rankings, ascending, and their scores by each mixture, shape (mixtures, ids)."""
     ids = sorted({each for ranking in row.rankings.values() for each in ranking})
     column = {each: number for number, each in enumerate(ids)}
     shares = np.zeros((len(LEGS), len(ids)))
     for leg, ranking in row.rankings.items():
         places = [column[each] for each in ranking]
         shares[LEGS.index(leg), places] = 1 / (row.rrf_k + 1 + np.arange(len(places)))
-    fused = np.round(mixtures @ shares, 12)  # so that ties do not depend on the order of summation
-    best = np.argsort(-fused, axis=1, kind="stable")[:, :CUTOFF]
-    hits = np.array([each in row.relevant for each in ids])[best] & (np.take_along_axis(fused, best, axis=1) > 0)
-    return ndcg(hits, len(row.relevant))
+    return ids, np.round(mixtures @ shares, 12)  # so that ties do not depend on the order of summation
