@@ -137,7 +137,16 @@ async def run_system(
     """
 
     async def ask(query: Query) -> JudgedAnswer:
-        return await _answer(engine, query, system, names(query.namespace), top_k)
+        namespace = names(query.namespace)
+        await engine.load(namespace)  # what is measured does not depend on how soon that is done
+        response = await engine.search(namespace, system.request(query, top_k))
+        return JudgedAnswer(
+            query=query,
+            ranking=credited(response.results, query, top_k=top_k),
+            intent=response.intent.label,
+            degraded=tuple(degradation.leg for degradation in response.degraded),
+            total_ms=response.timings_ms["total"],
+        )
 
     return await for_each(queries, ask, concurrency=concurrency, progress=progress)
 
@@ -163,18 +172,6 @@ async def for_each(
     return await share_out(asked, queries, at_once=concurrency)
 
 
-async def _answer(engine: Trivet, query: Query, system: System, namespace: str, top_k: int) -> JudgedAnswer:
-    await engine.load(namespace)  # what is measured does not depend on how soon that is done
-    response = await engine.search(namespace, system.request(query, top_k))
-    return JudgedAnswer(
-        query=query,
-        ranking=credited(response.results, query, top_k=top_k),
-        intent=response.intent.label,
-        degraded=tuple(degradation.leg for degradation in response.degraded),
-        total_ms=response.timings_ms["total"],
-    )
-
-
 async def _prepare(engine: Trivet, name: str, settings: NamespaceSettings) -> None:
     """Have a namespace of this language and embedder."""
     try:
@@ -182,16 +179,12 @@ async def _prepare(engine: Trivet, name: str, settings: NamespaceSettings) -> No
     except NotFound:
         await engine.put_namespace(name, settings)
         return
-    if found.language != settings.language:
-        raise Conflict(
-            f"namespace {name!r} is analysed as {found.language}, not {settings.language}; "
-            "delete it first (trivet eval --fresh)"
-        )
-    if found.embedder != settings.embedder:
-        raise Conflict(
-            f"namespace {name!r} is embedded by {found.embedder}, not {settings.embedder}; "
-            "delete it first (trivet eval --fresh)"
-        )
+    for what, has, wanted in (
+        ("analysed as", found.language, settings.language),
+        ("embedded by", found.embedder, settings.embedder),
+    ):
+        if has != wanted:
+            raise Conflict(f"namespace {name!r} is {what} {has}, not {wanted}; delete it first (trivet eval --fresh)")
 
 
 def credited(results: Iterable[SearchResult], query: Query, *, top_k: int) -> tuple[Scored, ...]:
