@@ -40,7 +40,6 @@ _LIKING = frozenset(
         " allergic rather passion passionate always never strongly"
     )
 )
-_LIKING_BEGINS = frozenset({"stand", "interested", "fan"})
 _LIKING_PHRASE = re.compile(r"\b(?:fan of|can't stand|cannot stand|not a fan|interested in)\b")
 _DIGIT = re.compile(r"\d")
 _YEAR = re.compile(r"\b(?:1[5-9]\d\d|20[0-4]\d)\b")
@@ -92,9 +91,7 @@ def pack_traits(text: str) -> int:
     folded = _folded(head)
     words = _WORD.findall(folded)
     digit = _DIGIT.search(head)
-    liking = sum(map(_LIKING.__contains__, words))
-    if not _LIKING_BEGINS.isdisjoint(words):
-        liking += len(_LIKING_PHRASE.findall(folded))
+    liking = sum(map(_LIKING.__contains__, words)) + len(_LIKING_PHRASE.findall(folded))
     packed = int(text.rstrip().endswith(("?", "？")))
     packed |= ("?" in text or "？" in text) << 1
     packed |= bool(digit) << 2

@@ -148,8 +148,7 @@ class Adjacency(Persistent):
             parts.append((segment.entities, np.bincount(codes, minlength=len(segment.entities))))
         numbers, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         entities, codes = np.unique(numbers, return_inverse=True)
-        totals = np.zeros(len(entities), np.int64)
-        np.add.at(totals, codes, counts)
+        totals = np.bincount(codes, counts, len(entities)).astype(np.int64)
         order = np.lexsort((entities, -totals))[: int(np.count_nonzero(totals))]
         return entities[order], totals[order]
 

@@ -47,17 +47,16 @@ def extract(text: str, *, title: str | None = None, speaker: str | None = None) 
     >>> [(m.name, m.type) for m in extract("Ann: I met Dr. Bob Ray in Rome.", speaker="Ann")]
     [('Dr. Bob Ray', 'name'), ('Rome', 'name'), ('Ann', 'speaker')]
     """
-    best: dict[str, tuple[str, str, str, float]] = {}
+    best: dict[str, ExtractedMention] = {}
     counts: dict[str, int] = {}
-    for found in _found(text, title, speaker):
-        _, key, _, weight = found
+    for found in map(ExtractedMention._make, _found(text, title, speaker)):
+        key = found.key
         if not key or len(key) > 200:
             continue
         counts[key] = counts.get(key, 0) + 1
-        if key not in best or weight > best[key][3]:
+        if key not in best or found.weight > best[key].weight:
             best[key] = found
-    mentions = map(ExtractedMention._make, best.values())
-    ranked = sorted(mentions, key=lambda m: -m.weight * (1 + 0.3 * log(counts[m.key])))
+    ranked = sorted(best.values(), key=lambda m: -m.weight * (1 + 0.3 * log(counts[m.key])))
     kept: list[ExtractedMention] = []
     terms = 0
     for mention in ranked:

@@ -28,14 +28,9 @@ _POSSESSIVE = re.compile(r"['\u2019\u02bc](?:s\b)?(?!\w)")
 
 
 def _mark_ranges() -> str:
-    ranges: list[list[int]] = []
-    for point in range(0x300, 0x1F000):
-        if unicodedata.category(chr(point)) in ("Mn", "Mc"):
-            if ranges and ranges[-1][1] == point - 1:
-                ranges[-1][1] = point
-            else:
-                ranges.append([point, point])
-    return "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
+    marks = {point for point in range(0x300, 0x1F000) if unicodedata.category(chr(point)) in ("Mn", "Mc")}
+    firsts, lasts = (sorted(point for point in marks if point + step not in marks) for step in (-1, 1))
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(firsts, lasts, strict=True))
 
 
 MARKS = _mark_ranges()

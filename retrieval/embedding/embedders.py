@@ -15,8 +15,6 @@ from retrieval.errors import EmbedderMissing, InvalidInput, ModelFileError
 from retrieval.settings import REMOTE_PROVIDERS, Settings
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 
-_NONE: Mapping[EmbedderName, Callable[[], CachedEmbedder]] = {}
-
 
 class Embedders:
     """The bundled embedder and those that namespaces may have instead, each opened when it is first used.
@@ -29,7 +27,7 @@ class Embedders:
     def __init__(
         self,
         default: CachedEmbedder,
-        others: Mapping[EmbedderName, Callable[[], CachedEmbedder]] = _NONE,
+        others: Mapping[EmbedderName, Callable[[], CachedEmbedder]] = {},
         *,
         of_new: EmbedderName = DEFAULT_EMBEDDER,
     ) -> None:

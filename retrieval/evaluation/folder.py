@@ -326,15 +326,12 @@ class CorpusReader:
             "tags": row.tags,
             "metadata": row.metadata,
         }
-        return CorpusRow(line=line, id=row.id, namespace=row.namespace, memory=_memory(fields))
-
-
-def _memory(fields: dict[str, Any]) -> MemoryInput | InvalidInput:
-    """The memory of these fields, or what stands against it."""
-    try:
-        return converted(fields, MemoryInput)
-    except InvalidInput as exc:
-        return exc
+        memory: MemoryInput | InvalidInput
+        try:
+            memory = converted(fields, MemoryInput)
+        except InvalidInput as exc:
+            memory = exc
+        return CorpusRow(line=line, id=row.id, namespace=row.namespace, memory=memory)
 
 
 def _session(metadata: dict[str, Any]) -> str | None:
