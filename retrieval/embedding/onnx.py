@@ -59,12 +59,6 @@ that of 63 of them is .9998.
 _UNKNOWN = "[UNK]"
 """The piece for characters that the model does not know."""
 
-TOKENISED_AT_ONCE = 100_000
-"""Most characters tokenised at once, unless one text has more.
-
-Two threads with 300,000 each took 45 MB, with 100,000 they take 23 in the same time.
-"""
-
 IDLE_S = 1.0
 """Idle time after the last documents before their memory is released, in seconds."""
 
@@ -168,9 +162,8 @@ class OnnxEmbedder(Embedder):
 
     def _pieces(self, texts: list[str]) -> tuple[list[list[int]], list[int]]:
         """The windows of all texts, and how many each has."""
-        each = [
-            windows(encoding.ids) for some in _slices(texts) for encoding in self._tokenizer.encode_batch_fast(some)
-        ]
+        # One by one in the same time: the tokenizer takes some hundred bytes for each word of a batch.
+        each = [windows(encoding.ids) for text in texts for encoding in self._tokenizer.encode_batch_fast([text])]
         return list(chain.from_iterable(each)), list(map(len, each))
 
 
@@ -201,17 +194,6 @@ def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.I
     with _named(model_path):
         session = open_session(model_path)
     return tokenizer, session, piece_letters(tokenizer.get_vocab())
-
-
-def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Texts to tokenise at once: the tokenizer takes some hundred bytes for each word."""
-    start = size = 0
-    for position, text in enumerate(texts):
-        if size and size + len(text) > TOKENISED_AT_ONCE:
-            yield texts[start:position]
-            start, size = position, 0
-        size += len(text)
-    yield texts[start:]
 
 
 def piece_letters(vocabulary: Mapping[str, int]) -> NDArray[np.int64]:
