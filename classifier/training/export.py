@@ -46,14 +46,10 @@ def export(model: IntentModel, path: Path) -> None:
     )
     bare = _sum(graph, [_product(graph, lexical, model.bare_form.dense), sums["bare_form"]], model.bare_form.intercept)
     words = _sum(graph, [sums["words"]], model.words.intercept)
-    has = graph.add("Greater", embedded, graph.constant(np.float32(0.5)))
+    has = graph.add("Greater", embedded, np.float32(0.5))
     chosen = graph.add("Softmax", graph.add("Where", has, form, bare), axis=1)
-    mean = graph.add(
-        "Mul", graph.add("Add", chosen, graph.add("Softmax", words, axis=1)), graph.constant(np.float32(0.5))
-    )
-    temperature = graph.add(
-        "Where", has, graph.constant(np.float32(model.temperature)), graph.constant(np.float32(model.bare_temperature))
-    )
+    mean = graph.add("Mul", graph.add("Add", chosen, graph.add("Softmax", words, axis=1)), np.float32(0.5))
+    temperature = graph.add("Where", has, np.float32(model.temperature), np.float32(model.bare_temperature))
     cooled = graph.add("Div", graph.add("Log", mean), temperature)
     graph.add("Softmax", cooled, axis=1, output="probabilities")
     cosines = _product(graph, embedding, model.in_domain.centroids.T)
@@ -116,10 +112,11 @@ class _IntentGraph:
         self._nodes: list[onnx.NodeProto] = []
         self._constants: list[onnx.TensorProto] = []
 
-    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """Add a node and return the name of its output."""
+    def add(self, operator: str, *inputs: object, output: str = "", **attributes: Any) -> str:
+        """Add a node, of values by their names and of constants, and return the name of its output."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         name = output or f"value_{len(self._nodes)}"
-        self._nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
+        self._nodes.append(helper.make_node(operator, names, [name], **attributes))
         return name
 
     def constant(self, value: object) -> str:
@@ -131,7 +128,7 @@ class _IntentGraph:
 
     def columns(self, value: str, start: int, end: int) -> str:
         """Some columns of a matrix."""
-        return self.add("Slice", value, self.constant([start]), self.constant([end]), self.constant([1]))
+        return self.add("Slice", value, [start], [end], [1])
 
     def serialised(self, metadata: dict[str, str]) -> bytes:
         """The file's bytes; deterministic for the same nodes, constants and metadata."""
@@ -162,23 +159,22 @@ def _grams(graph: _IntentGraph, model: IntentModel) -> tuple[dict[str, str], lis
         idf = vocabulary.idf[:, np.newaxis]
         seen = (idf > 0).astype(np.float64)
         table = np.hstack([*(idf * each for each in tables), idf**2, seen]).astype(np.float32)
-        slots = graph.add("Gather", graph.constant(vocabulary.slots), name, axis=0)
-        rows = graph.add("Gather", graph.constant(table), slots, axis=0)
-        total = graph.add("ReduceSum", rows, graph.constant([1]), keepdims=0)
+        slots = graph.add("Gather", vocabulary.slots, name, axis=0)
+        rows = graph.add("Gather", table, slots, axis=0)
+        total = graph.add("ReduceSum", rows, [1], keepdims=0)
         ends = np.cumsum([0, *[len(INTENTS)] * len(readers), 1, 1]).tolist()
         *found, squares, known = (graph.columns(total, start, end) for start, end in pairwise(ends))
-        floor = graph.constant(np.float32(1e-6))
-        length = graph.add("Max", graph.add("Sqrt", squares), floor)
+        length = graph.add("Max", graph.add("Sqrt", squares), np.float32(1e-6))
         for reader, each in zip(readers, found, strict=True):
             sums[reader].append(graph.add("Div", each, length))
-        present = graph.add("Cast", graph.add("Greater", name, graph.constant(np.int64(0))), to=TensorProto.FLOAT)
-        count = graph.add("ReduceSum", present, graph.constant([1]), keepdims=1)
-        shares.append(graph.add("Div", known, graph.add("Max", count, graph.constant(np.float32(1.0)))))
+        present = graph.add("Cast", graph.add("Greater", name, np.int64(0)), to=TensorProto.FLOAT)
+        count = graph.add("ReduceSum", present, [1], keepdims=1)
+        shares.append(graph.add("Div", known, graph.add("Max", count, np.float32(1.0))))
     return {reader: _sum(graph, each, np.zeros(len(INTENTS))) for reader, each in sums.items()}, shares
 
 
 def _product(graph: _IntentGraph, value: str, weights: NDArray[np.float64]) -> str:
-    return graph.add("MatMul", value, graph.constant(weights.astype(np.float32)))
+    return graph.add("MatMul", value, weights.astype(np.float32))
 
 
 def _sum(graph: _IntentGraph, values: Sequence[str], start: NDArray[np.float64]) -> str:
@@ -191,13 +187,10 @@ def _sum(graph: _IntentGraph, values: Sequence[str], start: NDArray[np.float64])
 def _scaled(graph: _IntentGraph, value: str, scale: Scale) -> str:
     """in_domain from the evidence: a piecewise linear function with a knee at `usual`, clipped to [0, 1]."""
     score = _sum(graph, [_product(graph, value, scale.weights[:, np.newaxis])], np.array([scale.intercept]))
-    lines = [_line(graph, score, start, end, low, high) for start, end, low, high in scale.lines()]
-    below = graph.add("Less", score, graph.constant(np.float32(scale.usual)))
-    joined = graph.add("Where", below, *lines)
-    return graph.add("Clip", joined, graph.constant(np.float32(0.0)), graph.constant(np.float32(1.0)))
-
-
-def _line(graph: _IntentGraph, score: str, start: float, end: float, low: float, high: float) -> str:
-    slope = (high - low) / (end - start)
-    moved = graph.add("Mul", score, graph.constant(np.float32(slope)))
-    return graph.add("Add", moved, graph.constant(np.float32(low - slope * start)))
+    lines = []
+    for start, end, low, high in scale.lines():
+        slope = (high - low) / (end - start)
+        moved = graph.add("Mul", score, np.float32(slope))
+        lines.append(graph.add("Add", moved, np.float32(low - slope * start)))
+    joined = graph.add("Where", graph.add("Less", score, np.float32(scale.usual)), *lines)
+    return graph.add("Clip", joined, np.float32(0.0), np.float32(1.0))
