@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from classifier.candidates import CandidateInputs
+from classifier.candidates import CandidateInputs, describe
 from classifier.intents import INTENTS
 from classifier.query_performance import LegScores, QueryPerformanceFeatures
+from classifier.rescorer import Rescored
 from classifier.training.examples import Example
 from classifier.traits import MEMORY_TRAITS, QUERY_TRAITS, pack_traits, unpack_traits
 
@@ -134,3 +135,22 @@ def learned(*, seed: int = 0, share: float | None = None, queries: Sequence[Exam
     always = replace(fitted.share, linear=0 * fitted.share.linear, intercept=np.where(share == LEVELS, 9.0, 0.0))
     far = replace(fitted.guard, far=0.0, near=-1.0)  # nothing is near enough to be known
     return replace(fitted, guard=far if share < 1 else fitted.guard, share=always)
+
+
+def rescored(fitted: FittedRescorer, some: Example) -> Rescored:
+    """What a rescorer that was just learned says of a query's candidates, without ONNX and kernels."""
+    from scipy.special import expit
+
+    from classifier.training.rescorer import scores_of, shares_of
+
+    described = describe(some.evidence, some.known)
+    corpus = described.corpus[np.newaxis, :].astype(np.float64)
+    logits = np.asarray(fitted.relevance.booster.predict(described.rows, raw_score=True))
+    relevance = expit(fitted.relevance.slope * logits + fitted.relevance.offset)
+    relevance_of = dict(zip(some.known.ids, relevance.tolist(), strict=True))
+    return Rescored(
+        scores=scores_of(fitted.booster, some, described),
+        relevance=lambda candidates: [relevance_of[each] for each in candidates],
+        in_domain=fitted.guard.in_domain(corpus).item(),
+        share=shares_of(fitted.guard, fitted.share, corpus).item(),
+    )

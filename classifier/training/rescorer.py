@@ -20,7 +20,6 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 from onnx import helper
-from scipy.special import expit
 
 from classifier.candidates import (
     CANDIDATE_FEATURES,
@@ -31,7 +30,6 @@ from classifier.candidates import (
 )
 from classifier.leg_weights import LEGS
 from classifier.query_performance import LegScores
-from classifier.rescorer import Rescored
 from classifier.training.arrays import write_graph
 from classifier.training.checksums import file_sha256, fingerprint, write_card
 from classifier.training.corpus_guard import NEIGHBOURS, FittedCorpusGuard, fit_corpus_guard
@@ -76,22 +74,6 @@ class FittedRescorer:
     share: FittedShare
     relevance: FittedRelevance
     trees: TreeOptions
-
-    def rescore(self, example: Example) -> Rescored:
-        """The model's scores for a query's candidates."""
-        described = describe(example.evidence, example.known)
-        corpus = described.corpus[np.newaxis, :].astype(np.float64)
-        [in_domain], [share] = self.guard.in_domain(corpus), shares_of(self.guard, self.share, corpus)
-        scores = scores_of(self.booster, example, described)
-        logits = np.asarray(self.relevance.booster.predict(described.rows, raw_score=True))
-        relevance = expit(self.relevance.slope * logits + self.relevance.offset)
-        relevance_of = dict(zip(example.known.ids, relevance.tolist(), strict=True))
-        return Rescored(
-            scores=scores,
-            relevance=lambda candidates: [relevance_of[each] for each in candidates],
-            in_domain=float(in_domain),
-            share=float(share),
-        )
 
 
 def fit(examples: Sequence[Example], trees: TreeOptions) -> FittedRescorer:

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from classifier.leg_weights import LEGS
-from tests.rescorable import example, examples, learned, require_training
+from tests.rescorable import example, examples, learned, require_training, rescored
 
 require_training()
 
@@ -39,7 +39,9 @@ def test_relevance_tells_the_gold_of_unseen_queries_and_is_as_frequent_as_it_say
     gold: list[float] = []
     others: list[float] = []
     for each in examples(80, first=2_000):
-        for memory_id, relevance in zip(each.known.ids, rescorer.rescore(each).relevance(each.known.ids), strict=True):
+        for memory_id, relevance in zip(
+            each.known.ids, rescored(rescorer, each).relevance(each.known.ids), strict=True
+        ):
             assert 0 <= relevance <= 1
             (gold if memory_id in each.relevant else others).append(relevance)
     assert np.median(gold) > 3 * np.median(others)

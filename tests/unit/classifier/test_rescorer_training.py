@@ -26,7 +26,7 @@ from retrieval.evaluation.metrics import ndcg
 from retrieval.ranking.fusion import blend
 from retrieval.types.search import Leg
 from tests.rankings import weighted_rrf
-from tests.rescorable import SETS, example, examples, learned, require_training
+from tests.rescorable import SETS, example, examples, learned, require_training, rescored
 
 require_training()
 
@@ -294,7 +294,7 @@ def test_onnx_says_of_scores_and_share_what_numpy_says(fitted: FittedRescorer, e
     queries = [*examples(40), *examples(20, first=2_000), *(longer(example(9), by) for by in range(1, 40))]
     familiar = []
     for each in queries:
-        expected, got = fitted.rescore(each), served.score(each.evidence, each.known)
+        expected, got = rescored(fitted, each), served.score(each.evidence, each.known)
         assert got.scores == pytest.approx(expected.scores, rel=1e-5, abs=1e-6)
         assert got.in_domain == pytest.approx(expected.in_domain, abs=1e-4)
         assert got.share == pytest.approx(expected.share, abs=1e-4)
@@ -339,7 +339,7 @@ def preference_for_short(model: FittedRescorer) -> float:
     above = []
     for at in range(30):
         each = sized(example(900 + at, set_=SETS[0]), longest=True)
-        scores, ids = model.rescore(each).scores, each.known.ids
+        scores, ids = rescored(model, each).scores, each.known.ids
         short, long = int(np.argmin(each.known.traits)), int(np.argmax(each.known.traits))
         above.append(scores[ids[short]] - scores[ids[long]])
     return float(np.mean(above))
