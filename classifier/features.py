@@ -127,7 +127,7 @@ def check_embedding(embedding: NDArray[np.float32]) -> None:
 
 def _form(text: str, words: list[str], masked: list[str]) -> list[int]:
     """Indices of the form features present, in [0, FORM_DIM - 1); the last index is the number of words."""
-    names = masked.count("_E") + masked.count("_E'")
+    names, roles = masked.count("_E") + masked.count("_E'"), " ".join(masked)
     places = [bisect_left(_LENGTH_EDGES, len(words)), 10 + min(names, 4), 15 + min(words.count("of"), 3)]
     flags = (
         "?" in text,
@@ -136,8 +136,8 @@ def _form(text: str, words: list[str], masked: list[str]) -> list[int]:
         "_N" in masked,
         any(part[-1] == "'" for part in masked),
         ". " in text or "? " in text or "! " in text,
-        names > 1 and _joined(masked, "and"),
-        names > 1 and _joined(masked, "or"),
+        re.search("_E'? and _E", roles),
+        re.search("_E'? or _E", roles),
         any(word.endswith("ed") for word in words),
         not _RELATIVES.isdisjoint(words[1:]),
         text[:1].islower(),
@@ -145,14 +145,6 @@ def _form(text: str, words: list[str], masked: list[str]) -> list[int]:
     )
     places.extend(place for place, flag in enumerate(flags, 19) if flag)
     return places
-
-
-def _joined(masked: list[str], conjunction: str) -> bool:
-    """Whether the conjunction joins two names, as in `_E and _E`."""
-    return any(
-        word == conjunction and before.startswith("_E") and after.startswith("_E")
-        for before, word, after in zip(masked, masked[1:], masked[2:], strict=False)
-    )
 
 
 def _grams(parts: Sequence[bytes], between: bytes, least: int, most: int) -> Iterator[bytes]:
