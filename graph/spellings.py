@@ -35,6 +35,7 @@ _ARTICLES = frozenset({"a", "an", "the"})
 _UNSAID = CONNECTORS | frozenset(words("and for in a an"))
 _WRITTEN_OUT = {"dr": "doctor", "mr": "mister", "prof": "professor", "st": "saint", "mt": "mount", "ft": "fort"}
 _ABBREVIATED = {long: short for short, long in _WRITTEN_OUT.items()}
+_SPACED_INITIALS = re.compile("((?:. ){2,}+)(..+)")
 _NO_VOWEL = re.compile(r"[^aeiouy\d\W_]{2,3}")
 _LOUD = re.compile(r"[A-Z]{2,6}|(?:[A-Z]\.){2,6}")
 
@@ -180,12 +181,8 @@ def _is_written_otherwise(word: str) -> bool:
 def _other_spellings(key: str, named: bool) -> Iterator[tuple[str, Means]]:
     """Initials joined and split, titles long and short, and the acronym if it is a name."""
     first, _, rest = key.partition(" ")
-    if len(first) == 1:
-        letters, last = first, rest
-        while len(last) > 1 and last[1] == " ":
-            letters, last = letters + last[0], last[2:]
-        if len(letters) > 1 and len(last) > 1:
-            yield f"{letters} {last}", "spelling"
+    if spaced := _SPACED_INITIALS.fullmatch(key):
+        yield f"{spaced[1].replace(' ', '')} {spaced[2]}", "spelling"
     elif _NO_VOWEL.fullmatch(first):
         yield f"{' '.join(first)} {rest}", "spelling"
     if other := _WRITTEN_OUT.get(first) or _ABBREVIATED.get(first):
