@@ -20,8 +20,8 @@ MAX_MENTIONS = 64
 MAX_TERMS = 32
 """How many of them may be single common words."""
 
-WEIGHTS = {"title": 1.0, "speaker": 0.7, "name": 0.8, "identifier": 0.8, "date": 0.5, "phrase": 0.6, "term": 0.4}
-"""The weight of a mention by kind, in (0, 1]."""
+WEIGHTS = {"title": 1.0, "speaker": 0.7, "name": 0.8, "identifier": 0.8, "phrase": 0.6, "term": 0.4}
+"""The weight of a mention by kind, in (0, 1]; dates have their own."""
 
 TOKENIZED_TYPES = frozenset({"phrase", "term", "date", "identifier"})
 """Types without a proper name: linked by their whole name, not by a word of it, a nickname or an acronym."""

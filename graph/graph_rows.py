@@ -162,9 +162,7 @@ class GraphRows:
             self._entity(entity, key, name, type_)
         elif entity not in self.entities:
             self.redirected.add(entity)
-        position = (entity, doc)
-        if weight > self.mentions.get(position, 0.0):
-            self.mentions[position] = weight
+        self.mentions[entity, doc] = max(weight, self.mentions.get((entity, doc), 0.0))
         return entity
 
     def _entity(self, entity: int, key: str, name: str, type_: str) -> None:
