@@ -7,6 +7,7 @@ steers, `lambda profile: replace(profile, field=its_off_value)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,23 +18,17 @@ from retrieval.types.search import Leg
 Ablation = Callable[[Profile], Profile]
 
 
-def without_leg(leg: Leg) -> Ablation:
+def without_leg(leg: Leg, profile: Profile) -> Profile:
     """Weight 0 for a leg, fixed and in every intent; the others keep their proportions and sum to 1."""
-
-    def ablate(profile: Profile) -> Profile:
-        return replace(
-            profile,
-            fixed=_without(profile.fixed, leg, profile),
-            per_intent={intent: _without(recipe, leg, profile) for intent, recipe in profile.per_intent.items()},
-        )
-
-    return ablate
+    return replace(
+        profile,
+        fixed=_without(profile.fixed, leg, profile),
+        per_intent={intent: _without(recipe, leg, profile) for intent, recipe in profile.per_intent.items()},
+    )
 
 
 ABLATIONS: Mapping[str, Ablation] = {
-    "vector": without_leg(Leg.VECTOR),
-    "bm25": without_leg(Leg.BM25),
-    "graph": without_leg(Leg.GRAPH),
+    **{leg.value: partial(without_leg, leg) for leg in Leg},
     "neighbours": lambda profile: replace(profile, neighbour_share=0.0),
     "speakers": lambda profile: replace(profile, speaker_boost=0.0),
     "questions": lambda profile: replace(profile, asking_share=1.0),
