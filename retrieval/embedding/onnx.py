@@ -18,14 +18,7 @@ from tokenizers import Tokenizer
 from classifier.features import EMBEDDING_DIM
 from classifier.inference import open_session
 from retrieval.embedding.cache import Embedder
-from retrieval.embedding.encoder import (
-    Inputs,
-    batch_inputs,
-    batches_by_length,
-    encode,
-    encode_batch,
-    shrink_arena,
-)
+from retrieval.embedding.encoder import batch_inputs, batches_by_length, encode, encode_batch, shrink_arena
 from retrieval.errors import ModelFileError
 from retrieval.installation import REMEDY, check_model_file
 from retrieval.tasks import share_out
@@ -105,7 +98,7 @@ class OnnxEmbedder(Embedder):
         """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
         # Tokenised here rather than in the thread, which would have to acquire the GIL once more.
         inputs = batch_inputs([windows(self._tokenizer.encode(text).ids)[0]])
-        return asyncio.get_running_loop().run_in_executor(self._query_thread, self._encode_query, inputs)
+        return asyncio.get_running_loop().run_in_executor(self._query_thread, lambda: encode(self._session, inputs)[0])
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Embed texts as unit rows of shape (len(texts), DIMENSIONS), in order."""
@@ -155,10 +148,6 @@ class OnnxEmbedder(Embedder):
     def _release_memory(self) -> None:
         with contextlib.suppress(RuntimeError):  # closed in the meantime
             self._document_threads.submit(shrink_arena, self._session)
-
-    def _encode_query(self, inputs: Inputs) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = encode(self._session, inputs)[0]
-        return vector
 
     def _pieces(self, texts: list[str]) -> tuple[list[list[int]], list[int]]:
         """The windows of all texts, and how many each has."""
