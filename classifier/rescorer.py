@@ -14,13 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import native
-from classifier.candidates import (
-    CANDIDATE_FEATURES,
-    CANDIDATES_VERSION,
-    CORPUS_FEATURES,
-    CandidateInputs,
-    describe,
-)
+from classifier.candidates import CANDIDATE_FEATURES, CANDIDATES_VERSION, CORPUS_FEATURES, CandidateInputs, describe
 from classifier.inference import ModelMismatch
 from classifier.model_arrays import ModelArrays, read_arrays
 from classifier.query_performance import Candidate, QueryPerformanceFeatures

@@ -54,10 +54,7 @@ def train(embed: Embed, *, path: Path, judge_folder: Path | None, seed: int) -> 
         seed=seed,
         parity=check_parity(model, path, examples.texts, examples.embeddings),
         model=model,
-        folds=(
-            measure(answers, labels),
-            measure(softmax(held.bare, model.bare_temperature), labels),
-        ),
+        folds=(measure(answers, labels), measure(softmax(held.bare, model.bare_temperature), labels)),
         languages={
             language: measure(answers[spoken == language], labels[spoken == language])
             for language in dict.fromkeys(query.language for query in queries if query.language)

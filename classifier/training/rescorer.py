@@ -21,13 +21,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 from onnx import helper
 
-from classifier.candidates import (
-    CANDIDATE_FEATURES,
-    CANDIDATES_VERSION,
-    CORPUS_FEATURES,
-    FeatureMatrix,
-    describe,
-)
+from classifier.candidates import CANDIDATE_FEATURES, CANDIDATES_VERSION, CORPUS_FEATURES, FeatureMatrix, describe
 from classifier.leg_weights import LEGS
 from classifier.query_performance import LegScores
 from classifier.training.arrays import write_graph
@@ -111,14 +105,7 @@ def grow_on(examples: Sequence[Example], trees: TreeOptions) -> lightgbm.Booster
     sizes = [len(each) for each in rows]
     relevant = [memory_id in example.relevant for example in everything for memory_id in example.known.ids]
     share = np.array([len(examples) / counts[example.set] / len(counts) for example in everything], np.float32)
-    return grow(
-        np.concatenate(rows),
-        np.array(relevant, np.float32),
-        np.repeat(share, sizes),
-        sizes,
-        RISES,
-        trees,
-    )
+    return grow(np.concatenate(rows), np.array(relevant, np.float32), np.repeat(share, sizes), sizes, RISES, trees)
 
 
 def scores_of(booster: lightgbm.Booster, example: Example, described: FeatureMatrix) -> dict[str, float]:
