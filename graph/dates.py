@@ -57,50 +57,40 @@ def is_year(word: str) -> bool:
 
 def _date_at(tokens: Sequence[Token], position: int) -> tuple[list[tuple[str, float]], int]:
     """The forms of the date that starts at a token, most exact first, and its length in tokens; ([], 0) if none."""
-    word = tokens[position].text
+    word, following = tokens[position].text, _text(tokens, position + 1)
     if word[0].isdigit():
         if iso := _ISO.match(word):
-            year, month, day = iso.groups()
-            return _forms(int(year), int(month), int(day) if day else None), 1
+            return _forms(*(int(part) if part else 0 for part in iso.groups())), 1
         if _DECADE.fullmatch(word):
             return [(word, 0.5)], 1
-        month_at = position + 1 + (_text(tokens, position + 1).casefold() == "of")
-        month_number = MONTHS.get(_text(tokens, month_at).casefold(), 0)
-        if month_number and _DAY.fullmatch(word):
-            year_at = month_at + 1 + (_text(tokens, month_at + 1) in (",", "."))
-            if is_year(_text(tokens, year_at)):
-                return _forms(int(_text(tokens, year_at)), month_number, _day(word)), year_at + 1 - position
-            return _forms(None, month_number, _day(word)), month_at + 1 - position
-        return ([(word, 0.4)], 1) if tokens[position].kind == "number" and is_year(word) else ([], 0)
-    return _month_at(tokens, position, MONTHS[word.casefold()])
-
-
-def _month_at(tokens: Sequence[Token], position: int, month: int) -> tuple[list[tuple[str, float]], int]:
-    after = position + 1 + (_text(tokens, position + 1) in (".", ","))
-    if is_year(_text(tokens, after)):
-        return _forms(int(_text(tokens, after)), month, None), after + 1 - position
-    if _DAY.fullmatch(_text(tokens, after)) and after == position + 1:
-        day = _day(_text(tokens, after))
-        year_at = after + 1 + (_text(tokens, after + 1) == ",")
-        if is_year(_text(tokens, year_at)):
-            return _forms(int(_text(tokens, year_at)), month, day), year_at + 1 - position
-        return _forms(None, month, day), after + 1 - position
-    word = tokens[position].text
-    sure = word.casefold() not in _WORDS_TOO and len(word) > 3
+        month_at = position + 1 + (following.casefold() == "of")
+        day, month = _day(word), MONTHS.get(_text(tokens, month_at).casefold(), 0)
+        if not (day and month):
+            return ([(word, 0.4)], 1) if tokens[position].kind == "number" and is_year(word) else ([], 0)
+        end, marks = month_at + 1, [",", "."]
+    else:
+        day, month = _day(following), MONTHS[word.casefold()]
+        end, marks = (position + 2, [","]) if day else (position + 1, [",", "."])
+    year_at = end + (_text(tokens, end) in marks)
+    if is_year(_text(tokens, year_at)):
+        return _forms(int(_text(tokens, year_at)), month, day), year_at + 1 - position
+    sure = day or (word.casefold() not in _WORDS_TOO and len(word) > 3)
     if sure or (word[0].isupper() and position > 0 and tokens[position - 1].text.casefold() in _BEFORE_MONTH):
-        return _forms(None, month, None), 1
+        return _forms(0, month, day), end - position
     return [], 0
 
 
-def _forms(year: int | None, month: int, day: int | None) -> list[tuple[str, float]]:
-    if year is None:
+def _forms(year: int, month: int, day: int) -> list[tuple[str, float]]:
+    """The forms of a date, of which year and day may be unknown, which is 0."""
+    if not year:
         return [(_MONTH_NAMES[month - 1] + (f" {day}" if day else ""), 0.4)]
     forms = [(f"{year:04}-{month:02}-{day:02}", 0.6)] if day else []
     return [*forms, (f"{year:04}-{month:02}", 0.5), (f"{year:04}", 0.3)]
 
 
 def _day(word: str) -> int:
-    return int(word.rstrip("stndrh"))
+    """The day of a month that a word is, or 0."""
+    return int(word.rstrip("stndrh")) if _DAY.fullmatch(word) else 0
 
 
 def _text(tokens: Sequence[Token], position: int) -> str:
