@@ -61,23 +61,17 @@ def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
     [('adopted',), ('animal',), ('shelter',), ('animal', 'shelter')]
     """
     run: list[_Word] = []
-    last_end, verb = -1, False
+    last_end, verb = _NOWHERE, False
     for token in tokens:
         word = _word(token.text) if token.kind == "word" and len(token.text) <= _LONGEST_CACHED else _BREAK
         content = word.role in _IN_PHRASES
-        if content and not verb:
-            if run and token.start - last_end != 1:
-                yield from _phrases_of_run(run)
-                run = []
-            run.append(word)
-            last_end = token.end
-            continue
-        if content:
-            yield from _phrases_of_run([word])
-        verb = word.role == "before verb" or (verb and word.role == "before verb still")
-        if run:
+        if run and not (content and token.start - last_end == 1):
             yield from _phrases_of_run(run)
             run = []
+        if content:
+            run.append(word)
+            last_end = _NOWHERE if verb else token.end  # nothing goes on from a verb
+        verb = word.role == "before verb" or (verb and word.role == "before verb still")
     yield from _phrases_of_run(run)
 
 
@@ -101,6 +95,7 @@ def _phrases_of_run(run: Sequence[_Word]) -> Iterator[tuple[str, ...]]:
         yield tuple(word.text for word in run)
 
 
+_NOWHERE = -9
 _LONGEST_CACHED = MAX_TERM_CHARS + len("'s")
 _IN_PHRASES = frozenset({"noun", "modifier", "faint"})
 _BREAK = _Word("", "break")
