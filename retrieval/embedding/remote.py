@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from math import inf
 from typing import Any, Final, NamedTuple
 
 import httpx
@@ -96,21 +97,18 @@ class RemoteEmbedder(Embedder):
 
     async def _insist(self, texts: Sequence[str]) -> httpx.Response:
         """The provider's answer about documents, after several attempts if need be."""
-        for pause_s in PAUSES_S:
+        for pause_s in (*PAUSES_S, inf):
             try:
                 answer = await self._answer(texts, is_query=False, timeout_s=DOCUMENTS_TIMEOUT_S)
             except EmbeddingFailed:
-                await asyncio.sleep(pause_s)
-                continue
-            if answer.status_code != 429 and not answer.is_server_error:
-                break
-            asked_s = answer.headers.get("retry-after", "")
-            pause_s = max(pause_s, float(asked_s) if asked_s.isdecimal() else 0.0)
-            if pause_s > MOST_PAUSE_S:
-                break
+                if pause_s == inf:
+                    raise
+            else:
+                asked_s = answer.headers.get("retry-after", "")
+                pause_s = max(pause_s, float(asked_s) if asked_s.isdecimal() else 0.0)
+                if pause_s > MOST_PAUSE_S or not (answer.status_code == 429 or answer.is_server_error):
+                    break
             await asyncio.sleep(pause_s)
-        else:
-            answer = await self._answer(texts, is_query=False, timeout_s=DOCUMENTS_TIMEOUT_S)
         if answer.is_error:
             raise self._refused(answer)
         return answer
