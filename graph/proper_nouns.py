@@ -107,13 +107,11 @@ def _is_capital(token: Token) -> bool:
 
 def _run_end(text: str, tokens: Sequence[Token], start: int) -> int:
     """The index after the last token of the name that starts at `start`."""
-    end, position = start + 1, start + 1
-    limit = min(len(tokens), start + 2 * MAX_NAME_WORDS)
+    end = start + 1
     institution = tokens[start].text.casefold() in _INSTITUTIONS
-    while position < limit:
+    for position in range(end, min(len(tokens), start + 2 * MAX_NAME_WORDS)):
         last, token = tokens[position - 1], tokens[position]
         if token.text == "." and last.text.casefold() in ABBREVIATIONS and token.start == last.end:
-            position += 1
             continue
         if not adjacent(text, last, token) or _base(last.text) != last.text:
             break
@@ -122,7 +120,6 @@ def _run_end(text: str, tokens: Sequence[Token], start: int) -> int:
             institution = institution or token.text.casefold() in _INSTITUTIONS
         elif token.text not in CONNECTORS and not (institution and position == end and token.text in ("and", "for")):
             break
-        position += 1
     return end
 
 
