@@ -145,17 +145,14 @@ def describe(
         raise ValueError("a leg has not as many scores as memories")
     traits, words = unpack_traits(known.traits)
     # In the order of the kernel's structs.
-    floats = np.empty((7, n), np.float32)
-    for row, values in enumerate(
-        (known.mixed, known.own, known.covered, known.shared, known.rarest, known.titled, words)
-    ):
-        floats[row] = values
-    codes = np.empty((5, n), np.int32)
-    for row, numbers in enumerate((known.speakers, known.sessions, known.assistant, known.named, known.has_title)):
-        codes[row] = numbers
+    floats = np.array(
+        [known.mixed, known.own, known.covered, known.shared, known.rarest, known.titled, words], np.float32
+    )
+    codes = np.array([known.speakers, known.sessions, known.assistant, known.named, known.has_title], np.int32)
     vectors = None if known.vectors is None else np.ascontiguousarray(known.vectors, np.float32)
     places = known.places
-    if traits.shape[0] != n or (vectors is not None and len(vectors if places is None else places) != n):
+    placed = n if vectors is None else len(vectors if places is None else places)
+    if not floats.shape[1] == codes.shape[1] == placed == n:
         raise ValueError(f"there are {n} candidates, and what is known is of others")
     query = np.empty(_OF_QUERY, np.float32)
     query[: len(QUERY_TRAITS)] = known.query
