@@ -24,9 +24,9 @@ from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
 from retrieval.errors import NotFound
-from retrieval.store.bm25.blocks import pack
+from retrieval.store.bm25.blocks import PostingTable, pack
 from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
-from retrieval.store.bm25.ranges import RowCutter, term_ranges
+from retrieval.store.bm25.ranges import by_ranges
 from retrieval.store.bm25.segments import Segment, Segments
 
 TIER_WIDTH = 8
@@ -167,19 +167,17 @@ class _Compaction:
         everything = len(segments) == len(await self.segments.live())
         purged = dead if everything else dead[(dead >= first) & (dead <= last)]
         numbers = [segment.segment for segment in segments]
-        alive, cutter = await self._alive(first, last), RowCutter()
+        alive = await self._alive(first, last)
         seen = np.zeros_like(alive)
 
-        def merged_rows(rows: Sequence[bytes], last_term: int) -> list[tuple[int, bytes]]:
-            table = cutter.cut(rows, last_term)
-            table = table.only(alive[table.docs - first]).sorted()
+        def merged_rows(table: PostingTable) -> list[tuple[int, bytes]]:
+            table = table.only(alive[table.docs - first])
             seen[table.docs - first] = True
             return list(pack(table))
 
         merged = await self.segments.begin()
-        for first_term, last_term in term_ranges(sum(each.docs for each in segments)):
-            rows = await self.segments.rows(numbers, first_term, last_term)
-            await self.segments.write(merged, await asyncio.to_thread(merged_rows, rows, last_term))
+        async for table in by_ranges(self.segments, numbers, memories=sum(each.docs for each in segments)):
+            await self.segments.write(merged, await asyncio.to_thread(merged_rows, table))
         async with self.segments.holding():
             await self.segments.retire(numbers)
             if docs := int(np.count_nonzero(seen)):
