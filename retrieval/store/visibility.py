@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, LiteralString, NamedTuple
 
+from msgspec.structs import asdict
 from psycopg.types.json import Jsonb
 
 from postgres.arrays import array_text, text_array
 from retrieval.types.search import Exclude, Filters, SearchOptions
 
-# By parameter: the condition that applies if it has a value.
+# By field of `Filters`, and of `Exclude` after `not_`: the condition that applies if it has a value.
 _FILTERS: Mapping[str, LiteralString] = {
     "tags_all": "m.tags @> %(tags_all)s::text[]",
     "tags_any": "m.tags && %(tags_any)s::text[]",
@@ -21,7 +22,7 @@ _FILTERS: Mapping[str, LiteralString] = {
     "created_after": "m.created_at > %(created_after)s::timestamptz",
     "created_before": "m.created_at < %(created_before)s::timestamptz",
     "metadata": "m.metadata @> %(metadata)s::jsonb",
-    "not_id": "m.id <> all(%(not_id)s::text[])",
+    "not_ids": "m.id <> all(%(not_ids)s::text[])",
     "not_session_id": "(m.session_id = any(%(not_session_id)s::text[])) is not true",
     "not_created_after": "m.created_at <= %(not_created_after)s::timestamptz",
 }
@@ -50,21 +51,8 @@ def by_ordinal(docs: Collection[int]) -> Which:
 
 def matching(filters: Filters, exclude: Exclude = _NOTHING) -> Which:
     """All that match the filters and are not excluded."""
-    values = {
-        "tags_all": filters.tags_all,
-        "tags_any": filters.tags_any,
-        "kind": list(filters.kind),
-        "session_id": filters.session_id,
-        "document_id": filters.document_id,
-        "speaker": filters.speaker,
-        "created_after": filters.created_after,
-        "created_before": filters.created_before,
-        "metadata": filters.metadata and Jsonb(filters.metadata),
-        "not_id": exclude.ids,
-        "not_session_id": exclude.session_id,
-        "not_created_after": exclude.created_after,
-    }
-    parameters = {name: value for name, value in values.items() if value}
+    values = asdict(filters) | {"not_" + name: value for name, value in asdict(exclude).items()}
+    parameters = {name: Jsonb(value) if name == "metadata" else value for name, value in values.items() if value}
     return Which(_AND.join(_FILTERS[name] for name in parameters) or "true", parameters)
 
 
