@@ -48,14 +48,17 @@ _HISTORY = """
     limit %(limit)s
 """
 
-_BEFORE = """
-    select b.version, b.before from profile_promotion newest join profile_promotion b on b.id = newest.before
-    where newest.id = (select max(id) from profile_promotion where name = %(name)s)
-"""
-
 _PROMOTE = """
     insert into profile_promotion (name, version, by, before)
-    values (%(name)s, %(version)s, %(by)s, %(before)s)
+    select %(name)s, %(version)s, %(by)s, max(id) from profile_promotion where name = %(name)s
+"""
+
+_ROLL_BACK = """
+    insert into profile_promotion (name, version, by, before)
+    select %(name)s, b.version, 'rollback', b.before
+    from profile_promotion newest join profile_promotion b on b.id = newest.before
+    where newest.id = (select max(id) from profile_promotion where name = %(name)s)
+    returning version
 """
 
 _SET_SHADOW = """
@@ -179,23 +182,17 @@ async def history(conn: Connection, name: str, *, limit: int = HISTORY) -> Seque
 
 async def promote(conn: Connection, name: str, version: int, *, by: LiteralString) -> None:
     """Make a version live; requires `writing`. It stops being a shadow."""
-    newest = await history(conn, name, limit=1)
-    await _promote(conn, name, version, by, newest[0].id if newest else None)
+    await conn.execute(_PROMOTE, {"name": name, "version": version, "by": by})
+    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
 
 
 async def roll_back(conn: Connection, name: str) -> int | None:
     """Make the previously live version live again; requires `writing`. Returns its number, None if there was none."""
-    row = await (await conn.execute(_BEFORE, {"name": name})).fetchone()
+    row = await (await conn.execute(_ROLL_BACK, {"name": name})).fetchone()
     if row is None:
         return None
-    version, before = row
-    await _promote(conn, name, version, "rollback", before)
-    return int(version)
-
-
-async def _promote(conn: Connection, name: str, version: int, by: LiteralString, before: int | None) -> None:
-    await conn.execute(_PROMOTE, {"name": name, "version": version, "by": by, "before": before})
-    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
+    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": row[0]})
+    return int(row[0])
 
 
 async def set_shadow(conn: Connection, name: str, version: int, share: float) -> None:
