@@ -126,16 +126,17 @@ class IndexFiles:
 
     async def catch_up(self, conn: Connection, index: NamespaceIndex) -> bool:
         """Bring an index that `map` returned up to date with the snapshot of `conn`; false if that is impossible."""
-        snapshot = index.snapshot.transactions
-        since = await index_files.since(conn, self._origin, index.file, index.ns, index.generation, snapshot)
-        if since is None or len(since.changed) > index.max_incremental:
+        before = index.snapshot.transactions
+        since = await index_files.since(conn, self._origin, index.file, index.ns, index.generation, before)
+        if since is None or len(since[1]) > index.max_incremental:
             return False
-        index.withdraw([doc for doc in since.changed if doc != ENTITIES])
-        if since.changed:
-            read = await rows.read(conn, index.ns, since.changed, since=snapshot)
-            if not await namespace_index.apply_changes(conn, index, since.changed, read):
+        snapshot, changed = since
+        index.withdraw([doc for doc in changed if doc != ENTITIES])
+        if changed:
+            read = await rows.read(conn, index.ns, changed, since=before)
+            if not await namespace_index.apply_changes(conn, index, changed, read):
                 return False
-        index.snapshot = since.snapshot
+        index.snapshot = snapshot
         return True
 
     async def save(self, pool: Pool, index: NamespaceIndex) -> bool | None:

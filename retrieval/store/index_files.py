@@ -10,7 +10,7 @@ that is newer than a restored backup has no row. A dump copies the rows too, but
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 from psycopg import AsyncConnection
 
@@ -44,13 +44,6 @@ _SINCE = PreparedStatement(
 )  # fmt: skip
 
 
-class Since(NamedTuple):
-    """What has happened since a file was written: the present snapshot, and the ordinals that changed."""
-
-    snapshot: DatabaseSnapshot
-    changed: Sequence[int]
-
-
 async def origin(conn: AsyncConnection[Any]) -> str:
     """Identifies the database, however it is reached; a restored dump is another one."""
     [(found,)] = await (await conn.execute("select " + _ORIGIN)).fetchall()
@@ -75,10 +68,10 @@ async def forget(conn: AsyncConnection[Any], token: str, ns: int) -> None:
 
 async def since(
     conn: AsyncConnection[Any], origin: str, token: str, ns: int, generation: int, transactions: str
-) -> Since | None:
-    """What has changed since a file was written; None if that is not known any more, or another file has its name.
+) -> tuple[DatabaseSnapshot, Sequence[int]] | None:
+    """The present snapshot and the ordinals that changed since a file was written.
 
-    `conn` is in a transaction with one snapshot.
+    None if that is not known any more, or another file has its name. `conn` is in a transaction with one snapshot.
     """
     parameters: Parameters = {
         "origin": origin, "token": token, "ns": ns, "generation": generation, "transactions": transactions
@@ -87,4 +80,4 @@ async def since(
     if not rows:
         return None
     *snapshot, changed = rows[0]
-    return Since(DatabaseSnapshot(*snapshot), sorted(set(changed)))
+    return DatabaseSnapshot(*snapshot), sorted(set(changed))
