@@ -118,8 +118,8 @@ MUTANTS = [
     Mutant("rows are not locked", '" order by m.id for update of m"', '" order by m.id"', "test_locks"),
     Mutant(
         "a namespace is not held",
-        'from namespace where ns = %(ns)s for key share"',
-        'from namespace where ns = %(ns)s"',
+        'conn.execute(_HOLD + lock, {"ns": ns})',
+        'conn.execute(_HOLD.removesuffix("for "), {"ns": ns})',
         "test_locks",
     ),
     Mutant(

@@ -124,7 +124,7 @@ class Reembedding:
                 done += len(batch)
                 advance(done, max(done, total))
             async with self._pool.connection() as conn, conn.transaction():
-                await reembedding.lock(conn, namespace)
+                await reembedding.lock(conn, namespace.ns)
                 while batch := await reembedding.missing(conn, namespace.ns, model, limit=EMBEDDED_AT_ONCE):
                     embeddings = await embedder.embed_documents([*map(embedded_text, batch.values())])
                     await reembedding.add(conn, namespace.ns, model, batch, embeddings)

@@ -20,7 +20,7 @@ from graph.names import entity_id, normalize, without_diacritics
 from graph.store import Alias, not_given, remove_unused, take_aliases
 from postgres.arrays import array_text, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
-from retrieval.store import changes
+from retrieval.store import changes, namespaces
 
 BY_HAND = -1
 """In the place of the memory that gives an alias: a caller named the entity so."""
@@ -54,7 +54,7 @@ _ALIASES: LiteralString = """
     from entity_alias where ns = %(ns)s and entity = any(%(entities)s::bigint[])
     group by key order by key limit %(limit)s
 """
-_TAKE_TURN: LiteralString = "select from namespace where ns = %(ns)s for no key update"
+_TURN: LiteralString = "no key update"
 _HOLD: LiteralString = """
     select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) order by entity for key share
 """
@@ -182,7 +182,7 @@ async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, m
         NotFound: one of them, or the namespace, does not exist.
         Conflict: they are one already.
     """
-    await _take_turn(conn, ns)
+    await namespaces.hold(conn, ns, _TURN)
     wanted = {entity, target}
     found = await describe(conn, ns, wanted)
     if found.keys() == wanted and found[entity].root == found[target].root:
@@ -199,7 +199,7 @@ async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> None:
 
     Merges before it and after it stay. Raises NotFound if there is no merge of that id.
     """
-    await _take_turn(conn, ns)
+    await namespaces.hold(conn, ns, _TURN)
     row = await (await conn.execute(_SEPARATE, {"ns": ns, "merge": merge_id})).fetchone()
     if row is None:
         raise NotFound(f"there is no merge {merge_id!r}")
@@ -229,7 +229,7 @@ async def change_aliases(
         NotFound: there is no such entity, or it was not given an alias that is to be removed.
         Conflict: an alias is the name of another entity.
     """
-    await _take_turn(conn, ns)
+    await namespaces.hold(conn, ns, _TURN)
     names = {key: name for key, name in _keys("add", added).items() if entity_id(key) != root}
     for other in (await describe(conn, ns, map(entity_id, names))).values() if check_names else ():
         if other.root != root:
@@ -254,7 +254,7 @@ async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection
 
     Returns the aliases that no memory gives, by which texts may still mention the entities.
     """
-    await _take_turn(conn, ns)
+    await namespaces.hold(conn, ns, _TURN)
     parameters = {"ns": ns, "entities": array_text(family)}
     keys = [key for (key,) in await (await conn.execute(_KEYS_BY_HAND, parameters)).fetchall()]
     taken = await _take_by_hand(conn, ns, family, keys)
@@ -282,11 +282,6 @@ def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:
     if "" in keys:
         raise InvalidInput("must have a visible character", loc=(field, names.index(keys[""])))
     return keys
-
-
-async def _take_turn(conn: AsyncConnection[Any], ns: int) -> None:
-    if await (await conn.execute(_TAKE_TURN, {"ns": ns})).fetchone() is None:
-        raise NotFound("the namespace was deleted")
 
 
 async def _hold(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> set[int]:

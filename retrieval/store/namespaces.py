@@ -45,7 +45,7 @@ _CHANGE = """
     update namespace set settings = %(settings)s, generation = generation + %(is_read_anew)s::integer where ns = %(ns)s
 """
 
-_HOLD = "select generation from namespace where ns = %(ns)s for key share"
+_HOLD: LiteralString = "select generation from namespace where ns = %(ns)s for "
 
 # Commits asynchronously, as all writers of a namespace would queue for the flush: later writes with these ordinals do
 # flush, and WAL is flushed in order.
@@ -204,12 +204,12 @@ async def put(
         return described
 
 
-async def hold(conn: AsyncConnection[Any], ns: int) -> int:
+async def hold(conn: AsyncConnection[Any], ns: int, lock: LiteralString = "key share") -> int:
     """Keep a namespace and its embedder until the transaction ends; returns the generation of its vectors.
 
-    Raises NotFound if it was deleted.
+    With a stronger `lock` of its row than others hold it waits for them. Raises NotFound if it was deleted.
     """
-    row = await (await conn.execute(_HOLD, {"ns": ns})).fetchone()
+    row = await (await conn.execute(_HOLD + lock, {"ns": ns})).fetchone()
     if row is None:
         raise NotFound("the namespace was deleted")
     return int(row[0])
@@ -267,7 +267,5 @@ async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
         row = await (await conn.execute(_LOCK, {"name": name})).fetchone()
         if row is None:
             raise NamespaceNotFound(name)
-        deleted = {}
-        for what, statement in _DELETE.items():
-            deleted[what] = (await conn.execute(statement, {"ns": row[0]})).rowcount
+        deleted = {what: (await conn.execute(each, {"ns": row[0]})).rowcount for what, each in _DELETE.items()}
         return NamespaceReceipt(namespace=name, deleted=deleted)

@@ -11,8 +11,8 @@ from pgvector import HalfVector
 from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
-from retrieval.errors import NotFound
-from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
+from retrieval.store import namespaces
+from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS
 from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName
@@ -42,8 +42,6 @@ _ADD = """
     for key share of m skip locked
     on conflict (ns, doc) do update set model = excluded.model, embedding = excluded.embedding
 """
-
-_LOCK = "select generation from namespace where ns = %(ns)s for update"
 
 _REPLACE_OWN = """
     update turn t set own = n.embedding from new_embedding n where t.ns = %(ns)s and n.ns = t.ns and n.doc = t.doc
@@ -98,11 +96,10 @@ async def add(
     await conn.execute(_ADD, {"ns": ns, "model": model, "docs": array_text(docs), "embeddings": stored})
 
 
-async def lock(conn: AsyncConnection[Any], namespace: Namespace) -> None:
+async def lock(conn: AsyncConnection[Any], ns: int) -> None:
     """Wait for the namespace's writers and keep new ones out until the transaction ends."""
     await conn.execute(ALLOW_LONG_STATEMENTS)
-    if await (await conn.execute(_LOCK, {"ns": namespace.ns})).fetchone() is None:
-        raise NotFound(f"namespace {namespace.name!r} was deleted")
+    await namespaces.hold(conn, ns, "update")
 
 
 async def replace(conn: AsyncConnection[Any], ns: int, embedder: EmbedderName) -> int:
