@@ -20,9 +20,7 @@ def ranking_of(hits: Iterable[tuple[str, int, float]], **about: Any) -> LegRanki
     """A ranking of memories given by id, slot and score, best first."""
     names, docs, scores = list(zip(*hits, strict=True)) or [(), (), ()]
     ids, slots = StringColumn(), np.array(docs, np.int64)
-    if slots.size:
-        encoded = [name.encode() for name in names]
-        ids.put(slots, b"".join(encoded), np.array([len(each) for each in encoded], np.int32))
+    ids.put(slots, names)
     return LegRanking(docs=slots, scores=np.array(scores, np.float64), ids=ids, **about)
 
 

@@ -145,7 +145,9 @@ class Columns(Persistent):
         former = docs[self.alive[docs]]
         self.count += docs.size - former.size
         self.total_length += int(lengths.sum() - self.length[former].sum())
-        self._put_ids(docs, row[7], _integers(row[8], _INT32))
+        ids = cut(row[7], _integers(row[8], _INT32).tolist())
+        is_new = ~self.alive.values[docs]  # the ids of the others have not changed
+        self.ids.put(docs[is_new], [each for each in compress(ids, is_new) if each is not None])
         self.alive.values[docs] = True
         self.length.values[docs] = lengths
         self.created.values[docs] = _integers(row[2], _INT64)
@@ -161,15 +163,6 @@ class Columns(Persistent):
         self.names.read()
         self._changed(docs)
         return docs
-
-    def _put_ids(self, docs: NDArray[np.int64], text: bytes, sizes: NDArray[np.int32]) -> None:
-        """Set the ids of memories that are new; those of the others have not changed."""
-        new = ~self.alive.values[docs]
-        if not new.all():
-            ids = [each.encode() for each in compress(cut(text, sizes.tolist()), new) if each is not None]
-            docs, text, sizes = docs[new], b"".join(ids), sizes[new]
-        if docs.size:
-            self.ids.put(docs, text, sizes)
 
     def speakers_named(self, text: str) -> list[int]:
         """Codes of the speakers that a text names.

@@ -178,7 +178,7 @@ class EntityNames(Persistent):
         self._ids.put(new, given.ids[is_new])
         self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
         keys = [key or "" for key in given.keys]  # one that is gone is not new
-        self._keys.put_strings(new, [*compress(keys, is_new.tolist())])
+        self._keys.put(new, compress(keys, is_new.tolist()))
         self._put_names(codes, is_new, [name or "" for name in given.names])
         self._are_names.put(codes, given.are_names)
         words = [name_tokens(key) for key in compress(keys, is_new.tolist())]
@@ -193,7 +193,7 @@ class EntityNames(Persistent):
         former = self._names.get(codes[known])
         same = [place for place, name in zip(known.tolist(), former, strict=True) if names[place] == name]
         others = np.delete(np.arange(len(codes)), same)
-        self._names.put_strings(codes[others], [names[place] for place in others.tolist()])
+        self._names.put(codes[others], [names[place] for place in others.tolist()])
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the first `MOST_BEARERS` proper names that have it, with any diacritics, ascending."""
@@ -230,7 +230,7 @@ class _AliasTable(Persistent):
     def put(self, keys: Sequence[str], entities: NDArray[np.int64], docs: NDArray[np.int64]) -> None:
         """Add aliases with their entities and the slots of the memories that give them, or `BY_HAND`."""
         numbers = len(self._keys) + np.arange(len(keys))
-        self._keys.put_strings(numbers, keys)
+        self._keys.put(numbers, keys)
         self._entities.put(numbers, entities)
         self._docs.put(numbers, docs)
         self._by_key.add(hashes_of(keys), numbers.astype(np.int32))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, compress
 
 import numpy as np
@@ -30,18 +30,14 @@ class StringColumn(Persistent):
     def __len__(self) -> int:
         return self._starts.needed
 
-    def put(self, docs: NDArray[np.int64], text: bytes, sizes: NDArray[np.int32]) -> None:
-        """Set the strings of some memories, given as concatenated UTF-8 and their sizes in bytes."""
-        end = self._text.needed
-        self._starts.put(docs, end + np.cumsum(sizes, dtype=np.int64) - sizes)
+    def put(self, docs: NDArray[np.int64], strings: Iterable[str]) -> None:
+        """Set the strings of some memories."""
+        encoded = [each.encode() for each in strings]
+        text, sizes, end = b"".join(encoded), np.array([*map(len, encoded)], np.int64), self._text.needed
+        self._starts.put(docs, end + np.cumsum(sizes) - sizes)
         self._sizes.put(docs, sizes)
         self._text.ensure(end + len(text))
         self._text.values[end : end + len(text)] = np.frombuffer(text, np.uint8)
-
-    def put_strings(self, docs: NDArray[np.int64], strings: Sequence[str]) -> None:
-        """Set the strings of some memories."""
-        encoded = [each.encode() for each in strings]
-        self.put(docs, b"".join(encoded), np.array([*map(len, encoded)], np.int32))
 
     def __getitem__(self, doc: int) -> str:
         start = int(self._starts.values[doc])
@@ -88,7 +84,7 @@ class StringTable(Persistent):
         is_new = [each not in codes for each in distinct]
         if any(is_new):
             new, numbers = [*compress(distinct, is_new)], len(self) + np.arange(sum(is_new))
-            self._strings.put_strings(numbers, new)
+            self._strings.put(numbers, new)
             self._index.add(hashes[is_new], numbers.astype(np.int32))
             codes |= zip(new, numbers.tolist(), strict=True)
         return [NONE if each is None else codes[each] for each in strings]
