@@ -72,8 +72,7 @@ class _Entry:
         nbytes: as accounted in the registry.
         current_check: the last check sent; a query that arrives now needs a later one.
         next_check: the check after that, if a query waits for one.
-        reload: the task that loads a new index to replace this one.
-        reloaded_at: when that was last started, in seconds.
+        reloaded_at: when loading a new index to replace this one was last started, in seconds.
         vector_load: the task that reads missing vectors.
     """
 
@@ -81,7 +80,6 @@ class _Entry:
     nbytes: int
     current_check: asyncio.Task[Checked | None] | None = None
     next_check: asyncio.Task[Checked | None] | None = None
-    reload: asyncio.Task[None] | None = None
     reloaded_at: float = -math.inf
     vector_load: asyncio.Task[None] | None = None
 
@@ -113,6 +111,7 @@ class IndexRegistry:
         self._most_bytes = most_bytes
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._loads: SingleFlight[str, _Loaded] = SingleFlight()
+        self._reloads: SingleFlight[str, None] = SingleFlight()
         self._saves: SingleFlight[str, None] = SingleFlight()
         self._save_from: dict[str, float] = {}
         self.nbytes = 0
@@ -188,13 +187,9 @@ class IndexRegistry:
     async def aclose(self) -> None:
         """Cancel all loads and checks."""
         entries = self._entries.values()
-        tasks = [
-            task
-            for entry in entries
-            for task in (entry.reload, entry.vector_load, entry.current_check, entry.next_check)
-            if task is not None
-        ]
-        await asyncio.gather(self._loads.aclose(), self._saves.aclose(), cancel(*tasks))
+        tasks = [task for each in entries for task in (each.vector_load, each.current_check, each.next_check) if task]
+        flights = self._loads, self._reloads, self._saves
+        await asyncio.gather(*(each.aclose() for each in flights), cancel(*tasks))
 
     async def _loaded(
         self, name: str, terms: Terms, former: NamespaceIndex | None = None, *, waits: bool = True
@@ -311,9 +306,9 @@ class IndexRegistry:
     def _start_reload(self, name: str, entry: _Entry) -> None:
         """Start loading a new index in the background if this one needs it."""
         is_due = time.monotonic() - entry.reloaded_at >= RELOAD_PAUSE_S
-        if entry.index.needs_reload and is_due and (entry.reload is None or entry.reload.done()):
+        if entry.index.needs_reload and is_due and self._reloads.get(name) is None:
             entry.reloaded_at = time.monotonic()
-            entry.reload = asyncio.create_task(self._reload(name, entry.index))
+            self._reloads.start(name, self._reload(name, entry.index))
 
     async def _reload(self, name: str, worn: NamespaceIndex) -> None:
         """Load a new index while the old one keeps answering; if that fails, the old one stays.

@@ -544,7 +544,7 @@ async def test_a_fresh_mirror_that_could_not_be_made_is_tried_again(
 
     async def settled() -> NamespaceIndex:
         index = (await process.snapshot()).index
-        if (reload := process.indexes._entries["n"].reload) is not None:
+        if (reload := process.indexes._reloads.get("n")) is not None:
             await asyncio.wait([reload])
         return index
 
