@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, LiteralString
 
 import numpy as np
@@ -88,11 +88,11 @@ async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int
     Does nothing if another process is compacting the namespace; stops if the namespace is deleted. `conn` is in
     autocommit mode. Returns the number of memories removed from the tail.
     """
-    packed = 0
-    async with _compaction_lock(conn, ns) as locked:
-        if not locked:
-            return 0
-        compaction = _Compaction(conn, ns)
+    [(is_locked,)] = await (await conn.execute(_LOCK, {"ns": ns})).fetchall()
+    if not is_locked:
+        return 0
+    packed, compaction = 0, _Compaction(conn, ns)
+    try:
         with suppress(NotFound):
             await compaction.segments.clean()
             unpacked = await compaction.count(_COUNT_TAIL)
@@ -103,18 +103,10 @@ async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int
                     packed += taken
             while (due := await compaction.due()) is not None:
                 await compaction.merge(due)
-    return packed
-
-
-@asynccontextmanager
-async def _compaction_lock(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[bool]:
-    """Hold the namespace's compaction lock; yields False if another process holds it."""
-    [(locked,)] = await (await conn.execute(_LOCK, {"ns": ns})).fetchall()
-    try:
-        yield locked
     finally:
-        if locked and not conn.closed:  # a lost connection holds no locks
+        if not conn.closed:  # a lost connection holds no locks
             await conn.execute(_UNLOCK, {"ns": ns})
+    return packed
 
 
 class _Compaction:
