@@ -146,11 +146,6 @@ def read(path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
     (header_length,) = _HEADER_LENGTH.unpack_from(mapped, _PREFIX.size)
     body = _FIXED + header_length
     header = msgspec.json.decode(memoryview(mapped)[_FIXED:body], type=Header)
-    return bytes(header.about), {spec.name: _array(mapped, spec, body) for spec in header.arrays}
-
-
-def _array(mapped: mmap.mmap, spec: ArraySpec, body: int) -> NDArray[Any]:
-    size = math.prod(spec.shape)
-    if not size:  # which `frombuffer` refuses
-        return np.empty(spec.shape, spec.dtype)
-    return np.frombuffer(mapped, spec.dtype, size, body + spec.offset).reshape(spec.shape)
+    return bytes(header.about), {
+        spec.name: np.ndarray(spec.shape, spec.dtype, mapped, body + spec.offset) for spec in header.arrays
+    }

@@ -68,9 +68,5 @@ async def rows(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[Sequence[di
     async with conn.cursor("export") as cursor:
         await cursor.execute(_ALL, {"ns": ns, "most_position": _MOST_POSITION})
         while some := await cursor.fetchmany(ROWS_AT_ONCE):
-            yield [_as_sent(row) for row in some]
-
-
-def _as_sent(row: Sequence[Any]) -> dict[str, Any]:
-    fields = dict(zip(MemoryInput.__struct_fields__, row, strict=True))
-    return {**fields, "supersedes": as_superseded(fields["supersedes"])}
+            sent = [dict(zip(MemoryInput.__struct_fields__, row, strict=True)) for row in some]
+            yield [fields | {"supersedes": as_superseded(fields["supersedes"])} for fields in sent]
