@@ -80,18 +80,15 @@ class QueryVectors:
 
     def _add(self, found: Stored) -> None:
         """Add vectors read from the database, rounded as the index would store them."""
-        # Another leg may have taken some from the index meanwhile.
-        is_new = np.array([doc not in self._places for doc in found.docs.tolist()], np.bool_)
-        of_new = np.isin(found.turns, found.docs[is_new])
-        found = Stored(found.docs[is_new], found.vectors[is_new], found.turns[of_new], found.own[of_new])
-        if not found.docs.size:
+        rows = {doc: row for row, doc in enumerate(found.docs.tolist())}
+        new = self.unread(rows)  # another leg may have taken some from the index meanwhile
+        if not new:
             return
-        rounding, places = QuantizedVectors(*found.vectors.shape), np.arange(found.docs.size)
-        order = np.argsort(found.docs)
-        turns = order[np.searchsorted(found.docs, found.turns, sorter=order)]
-        rounding.put(places, found.vectors, turns, found.own, version=rounding.version)
-        rounding.read(places, *self._room_for(found.docs.size))
-        self._place(found.docs.tolist())
+        turns, wanted = (np.array([rows[doc] for doc in each], np.int64) for each in (found.turns.tolist(), new))
+        rounding = QuantizedVectors(*found.vectors.shape)
+        rounding.put(np.arange(len(rows)), found.vectors, turns, found.own, version=rounding.version)
+        rounding.read(wanted, *self._room_for(len(new)))
+        self._place(new)
 
     def take(self, docs: Iterable[int]) -> list[int]:
         """Copy the vectors the index holds; returns the memories whose vectors are missing."""
