@@ -52,7 +52,7 @@ class PreparedStatement:
 
     async def rows(self, conn: AsyncConnection[Any], parameters: Parameters) -> list[tuple[Any, ...]]:
         """Execute the statement and fetch all rows; raises as a cursor's `execute` does."""
-        return (await fetch_pipelined(conn, [(self, parameters)]))[0]
+        return (await (await send(conn, self, parameters)).rows()).all()
 
     async def name_on(self, conn: AsyncConnection[Any]) -> bytes:
         """The name under which a connection has the statement prepared; prepares it if necessary."""
@@ -158,28 +158,16 @@ async def fetch_pipelined(conn: AsyncConnection[Any], asked: Sequence[BoundState
 
     Raises as a cursor's `execute` does; statements after a failed one are not executed.
     """
+    if len(asked) == 1:  # a pipeline would take longer
+        [(statement, parameters)] = asked
+        return [await statement.rows(conn, parameters)]
     sent = [(statement, statement.values(parameters)) for statement, parameters in asked]
     try:
-        return await _answers(conn, sent)
+        return await _in_turn(conn, sent)
     except psycopg.Error as exc:
         if not _may_be_repeated(conn, exc):
             raise
-    return await _answers(conn, sent)
-
-
-async def _answers(
-    conn: AsyncConnection[Any], sent: Sequence[tuple[PreparedStatement, list[bytes | None]]]
-) -> list[list[tuple[Any, ...]]]:
-    pgconn = conn.pgconn
-    async with conn.lock:
-        ready = [(await _sender(conn, statement), values) for statement, values in sent]
-        if len(ready) == 1:
-            [(send_query, values)] = ready
-            send_query(values, result_format=1)
-            results = [await conn.wait(generators.execute(pgconn))]
-        else:
-            results = await _in_turn(conn, ready)
-    return [Rows(conn, _check(each)).all() for each in results]
+    return await _in_turn(conn, sent)
 
 
 def _decoder(conn: AsyncConnection[Any], result: PGresult) -> abc.Transformer:
@@ -205,21 +193,23 @@ async def _sender(conn: AsyncConnection[Any], statement: PreparedStatement) -> C
 
 
 async def _in_turn(
-    conn: AsyncConnection[Any], ready: Sequence[tuple[Callable[..., None], list[bytes | None]]]
-) -> list[list[PGresult]]:
+    conn: AsyncConnection[Any], sent: Sequence[tuple[PreparedStatement, list[bytes | None]]]
+) -> list[list[tuple[Any, ...]]]:
     pgconn = conn.pgconn
+    ready = [(await _sender(conn, statement), values) for statement, values in sent]
     pgconn.enter_pipeline_mode()
     try:
         for send_query, values in ready:
             send_query(values, result_format=1)
         pgconn.pipeline_sync()
-        return await conn.wait(_communicate(pgconn, len(ready)))
+        results = await conn.wait(_communicate(pgconn, len(ready)))
     finally:
         try:
             pgconn.exit_pipeline_mode()
         except psycopg.OperationalError:  # not all results were read, so the connection is unusable
             with suppress(psycopg.Error):
                 await conn.close()
+    return [Rows(conn, _check(each)).all() for each in results]
 
 
 def _communicate(pgconn: PGconn, statements: int) -> PQGen[list[list[PGresult]]]:
