@@ -26,6 +26,7 @@ from retrieval.index.strings import NONE, CategoryColumn
 from retrieval.store import index_files, namespaces
 from retrieval.store.bm25.blocks import PostingTable
 from retrieval.store.bm25.ranges import read_all
+from retrieval.store.changes import one_snapshot
 from retrieval.store.entities import BY_HAND
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection
@@ -57,7 +58,7 @@ async def _check(conn: Connection, files: IndexFiles, path: Path, namespace: Nam
     name, what_to_do = f"index {namespace.name}", f"stop the server and delete {path}; it is made anew"
     try:
         index = await files.map(path, namespace.ns, namespace.generation)
-        async with namespace_index.one_snapshot(conn):
+        async with one_snapshot(conn):
             if index is None or not await files.catch_up(conn, index):
                 return Finding(name, True, f"{path} is not used any more, and made anew by the next server")
             differing = await differences(conn, index)

@@ -25,7 +25,7 @@ from retrieval.index.array_file import DamagedFile
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.installation import installed_version
 from retrieval.store import index_files
-from retrieval.store.changes import ENTITIES, DatabaseSnapshot
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot
 from retrieval.store.pool import Connection, Pool
 
 _FORMAT = 12
@@ -94,7 +94,7 @@ class IndexFiles:
             return None
         index = await self.map(path, ns, generation)
         if index is not None:
-            async with namespace_index.one_snapshot(conn):
+            async with one_snapshot(conn):
                 if await self.catch_up(conn, index):
                     return index
         self._remove(path)
@@ -157,7 +157,7 @@ class IndexFiles:
             path = self.folder / f"{index.ns}.{token}.index"
             part = path.with_suffix(".part")
             try:
-                async with pool.connection() as conn, namespace_index.one_snapshot(conn):
+                async with pool.connection() as conn, one_snapshot(conn):
                     # After a restored dump, or VACUUM FULL: the row would be refused once all is written.
                     if await index_files.origin(conn) != self._origin:
                         return False

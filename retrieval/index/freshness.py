@@ -25,7 +25,7 @@ from retrieval.index.slots import NO_SLOT
 from retrieval.index.snapshot import Checked
 from retrieval.store import changes, memories, namespaces
 from retrieval.store.bm25 import postings
-from retrieval.store.changes import ENTITIES, DatabaseSnapshot
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.types.namespace import NamespaceSettings
@@ -125,7 +125,7 @@ class FollowedIndex:
         while True:
             # Metadata and the edges of merged entities are read in the snapshot of the changes.
             needs_snapshot = needs_snapshot or ENTITIES in _changed(checked)
-            async with namespace_index.one_snapshot(conn) if needs_snapshot else nullcontext():
+            async with one_snapshot(conn) if needs_snapshot else nullcontext():
                 if needs_snapshot or len(checked[0]) == _CHECK_WIDTH:
                     checked = await _FOLLOW.rows(conn, asked)
                 if not _can_apply(self.index, checked):

@@ -6,8 +6,7 @@ import asyncio
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, LiteralString
@@ -31,7 +30,7 @@ from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import FEW_VECTORS, MemoryRows
 from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.terms import TermCache
-from retrieval.store.changes import ENTITIES, DatabaseSnapshot, take_snapshot
+from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot, take_snapshot
 from retrieval.store.entities import BY_HAND
 
 MEMORIES_AT_ONCE = 5_000
@@ -206,14 +205,6 @@ class NamespaceIndex(Persistent):
 def metadata_key(metadata: Mapping[str, Any]) -> bytes:
     """A cache key that does not depend on the order of the fields."""
     return msgspec.json.encode(metadata, order="deterministic")
-
-
-@asynccontextmanager
-async def one_snapshot(conn: AsyncConnection[Any]) -> AsyncIterator[None]:
-    """A read-only transaction whose statements all see the same snapshot."""
-    async with conn.transaction():
-        await conn.execute("set transaction isolation level repeatable read, read only")
-        yield
 
 
 async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:

@@ -20,7 +20,7 @@ from postgres.arrays import array_text
 from retrieval.errors import NamespaceNotFound
 from retrieval.index import columns
 from retrieval.index.columns import Columns, microseconds
-from retrieval.index.namespace_index import NamespaceIndex, one_snapshot
+from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.slots import Slots
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
@@ -32,7 +32,7 @@ from retrieval.legs.query_terms import QueryTerms, in_periods
 from retrieval.profiles.profile import Profile
 from retrieval.store import vectors
 from retrieval.store.bm25 import postings
-from retrieval.store.changes import take_snapshot
+from retrieval.store.changes import one_snapshot, take_snapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection, Pool
 from retrieval.store.visibility import seen_by

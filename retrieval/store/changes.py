@@ -14,7 +14,8 @@ order they committed. Three things could break this, and are checked with each q
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
@@ -155,6 +156,14 @@ async def take_snapshot(conn: AsyncConnection[TupleRow]) -> DatabaseSnapshot:
     """Take the snapshot of what later statements read."""
     statement, parameters = next_snapshot()
     return DatabaseSnapshot(*(await statement.rows(conn, parameters))[0])
+
+
+@asynccontextmanager
+async def one_snapshot(conn: AsyncConnection[Any]) -> AsyncIterator[None]:
+    """A read-only transaction whose statements all see the same snapshot."""
+    async with conn.transaction():
+        await conn.execute("set transaction isolation level repeatable read, read only")
+        yield
 
 
 async def record(

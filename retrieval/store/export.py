@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 import orjson
-from psycopg import AsyncConnection, IsolationLevel
+from psycopg import AsyncConnection
 from psycopg.types.json import set_json_loads
 
 from retrieval.store import namespaces
+from retrieval.store.changes import one_snapshot
 from retrieval.store.locking import SUPERSEDED
 from retrieval.store.namespaces import Namespace
 from retrieval.types.memory import MemoryInput, as_superseded
@@ -48,9 +49,7 @@ async def snapshot(conn: AsyncConnection[Any], name: str) -> AsyncIterator[Names
     await conn.execute(_PATIENCE)
     await conn.execute("set timezone = 'UTC'")
     set_json_loads(orjson.loads, conn)
-    await conn.set_isolation_level(IsolationLevel.REPEATABLE_READ)
-    await conn.set_read_only(True)
-    async with conn.transaction():
+    async with one_snapshot(conn):
         yield await namespaces.find(conn, name)
 
 

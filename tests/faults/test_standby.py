@@ -12,8 +12,9 @@ from retrieval.api import app
 from retrieval.engine import Trivet
 from retrieval.errors import StoreUnavailable
 from retrieval.index import small_namespaces
-from retrieval.index.namespace_index import NamespaceIndex, one_snapshot
+from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.ingest import transaction
+from retrieval.store.changes import one_snapshot
 from retrieval.store.pool import open_pool
 from retrieval.store.visibility import by_id
 from retrieval.types.search import SearchRequest
