@@ -1,9 +1,12 @@
-"""PostgreSQL's arrays: formatting numbers and texts as such, and rows from columns that were aggregated."""
+"""PostgreSQL's arrays: formatting numbers and texts as such, and reading columns that were aggregated."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def array_text(numbers: Iterable[object]) -> str:
@@ -31,6 +34,11 @@ def text_array(texts: Sequence[str | None]) -> str:
     if "\\" in together or together.count('"') > 2 * (len(known) - 1):
         together = '","'.join(text.replace("\\", "\\\\").replace('"', '\\"') for text in known)
     return '{"' + together + '"}'
+
+
+def integers(sent: bytes | None, dtype: str = ">i4") -> NDArray[np.int64]:
+    """Decode integers that were concatenated as PostgreSQL sends them; none for null."""
+    return np.frombuffer(sent or b"", dtype).astype(np.int64)
 
 
 def transposed(arrays: Sequence[list[Any] | None]) -> list[tuple[Any, ...]]:

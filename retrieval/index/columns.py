@@ -16,7 +16,7 @@ from psycopg import AsyncConnection
 
 import native
 from graph.persistent import Persistent
-from postgres.arrays import array_text
+from postgres.arrays import array_text, integers
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
 from retrieval.text.speakers import named_speakers
@@ -35,7 +35,6 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
 _QUERIES_KEPT = 1_024  # as many as query embeddings by default
 _LAYOUT = Struct("7q")
-_INT32, _INT64 = np.dtype(">i4"), np.dtype(">i8")
 
 _STRING: LiteralString = (
     ", string_agg(convert_to(<it>, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(<it>), -1)), '')"
@@ -127,39 +126,38 @@ class Columns(Persistent):
         self.count = int(np.count_nonzero(self.alive.values))
         self.total_length = int(self.length.values[self.alive.values].sum())
 
-    def take(self, row: Sequence[Any], links: Sequence[Any]) -> NDArray[np.int64]:
-        """Add or replace memories, given the input of `put` and `link`; returns their slots."""
-        docs = self.put(row)
+    def take(self, row: Sequence[Any], links: Sequence[Any]) -> None:
+        """Add or replace memories, given the input of `put` and `link`."""
+        self.put(row)
         self.link(*links)
-        return docs
 
     def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
         """Add or replace memories, given a row of `COLUMNS`; returns their slots."""
-        docs = self.slots.of(ordinals_of(row))
+        docs = self.slots.of(integers(row[0]))
         if not docs.size:
             return docs
         if docs.min() == NO_SLOT:
             raise IndexError("a memory has an ordinal without a slot")
-        lengths = _integers(row[1], _INT32)
+        lengths = integers(row[1])
         self.ensure(int(docs.max()) + 1)
         former = docs[self.alive[docs]]
         self.count += docs.size - former.size
         self.total_length += int(lengths.sum() - self.length[former].sum())
-        ids = cut(row[7], _integers(row[8], _INT32).tolist())
+        ids = cut(row[7], integers(row[8]).tolist())
         is_new = ~self.alive.values[docs]  # the ids of the others have not changed
         self.ids.put(docs[is_new], [each for each in compress(ids, is_new) if each is not None])
         self.alive.values[docs] = True
         self.length.values[docs] = lengths
-        self.created.values[docs] = _integers(row[2], _INT64)
-        self.expires.values[docs] = _integers(row[3], _INT64)
-        self.superseded.values[docs] = _integers(row[4], _INT64)
-        self.traits.values[docs] = _integers(row[5], _INT32)
+        self.created.values[docs] = integers(row[2], ">i8")
+        self.expires.values[docs] = integers(row[3], ">i8")
+        self.superseded.values[docs] = integers(row[4], ">i8")
+        self.traits.values[docs] = integers(row[5])
         self.asks.values[docs] = np.frombuffer(row[6], np.bool_)
         for column, position in zip(self._interned, range(9, 21, 2), strict=True):
             if row[position] is None:
                 column.codes.values[docs] = NONE
             else:
-                column.put(docs, cut(row[position], _integers(row[position + 1], _INT32).tolist()))
+                column.put(docs, cut(row[position], integers(row[position + 1]).tolist()))
         self.names.read()
         self._changed(docs)
         return docs
@@ -178,9 +176,7 @@ class Columns(Persistent):
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
         """Set the neighbours of turns, including neighbours that are not known yet."""
-        turns, *neighbours = (
-            self.slots.of(_integers(each, _INT32).astype(np.int64)) for each in (docs, previous, next_)
-        )
+        turns, *neighbours = (self.slots.of(integers(each)) for each in (docs, previous, next_))
         self.ensure(1 + max(int(links.max(initial=NONE)) for links in neighbours))
         for column, links in zip((self.previous, self.next), neighbours, strict=True):
             column.put(turns, links)
@@ -294,11 +290,6 @@ class Columns(Persistent):
         return mask
 
 
-def ordinals_of(row: Sequence[Any]) -> NDArray[np.int64]:
-    """The ordinals of the memories in a row of `COLUMNS`."""
-    return _integers(row[0], _INT32).astype(np.int64)
-
-
 def microseconds(moment: datetime) -> int:
     """A time as PostgreSQL stores it: microseconds since 2000 in UTC."""
     since = moment - _EPOCH
@@ -316,8 +307,3 @@ async def read(conn: AsyncConnection[Any], ns: int, columns: Columns, docs: Coll
     [row] = await (await conn.execute(_READ, parameters, binary=True)).fetchall()
     [links] = await (await conn.execute(_READ_LINKS, parameters, binary=True)).fetchall()
     columns.take(row, links)
-
-
-def _integers(sent: bytes | None, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Integers in PostgreSQL's binary format, converted to native byte order."""
-    return np.frombuffer(sent or b"", dtype).astype(dtype.newbyteorder("="))

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from graph.merges import read_roots, unified
 from graph.segments import LEVELS, NarrowEdges
+from postgres.arrays import integers
 from retrieval.index import namespace_index, rows
-from retrieval.index.columns import INTERNED, Columns, ordinals_of
+from retrieval.index.columns import INTERNED, Columns
 from retrieval.index.entity_rows import read_by_hand, read_kept
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
@@ -173,10 +174,10 @@ def _columns(memories: Columns, docs: NDArray[np.int64], expected: Columns, expe
 def _neighbours(
     memories: Columns, docs: NDArray[np.int64], ordinals: NDArray[np.int64], links: Sequence[bytes | None]
 ) -> Mask:
-    differs, turns = np.zeros(len(docs), np.bool_), np.searchsorted(ordinals, ordinals_of(links))
-    for column, linked in ((memories.previous, links[1:]), (memories.next, links[2:])):
+    differs, turns = np.zeros(len(docs), np.bool_), np.searchsorted(ordinals, integers(links[0]))
+    for column, linked in zip((memories.previous, memories.next), links[1:], strict=True):
         neighbours = np.full(len(docs), NO_SLOT, np.int64)
-        neighbours[turns] = memories.slots.of(ordinals_of(linked))
+        neighbours[turns] = memories.slots.of(integers(linked))
         differs |= column[docs] != neighbours
     return differs
 

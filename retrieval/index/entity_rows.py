@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph.adjacency import id_ranges
+from postgres.arrays import integers
 from retrieval.index.slots import Slots
 from retrieval.store import changes
 
@@ -64,7 +65,7 @@ class Entities(NamedTuple):
     def of(cls, ids: bytes | None, *columns: Any) -> Entities:
         """Decode the columns of `NAMES`, which are all None if there are no rows."""
         keys, names, are_names = (column or () for column in columns)
-        return cls(np.frombuffer(ids or b"", ">i8").astype(np.int64), keys, names, are_names)
+        return cls(integers(ids, ">i8"), keys, names, are_names)
 
     def rows(self) -> dict[int, NameRow]:
         """Those that are not gone, by id."""

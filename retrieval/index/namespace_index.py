@@ -22,8 +22,9 @@ from graph.forward_chaining import Stated
 from graph.merges import moved, read_roots, unified
 from graph.persistent import Persistent, part_of
 from graph.segments import NarrowEdges
+from postgres.arrays import integers
 from retrieval.index import columns
-from retrieval.index.columns import Columns, ordinals_of
+from retrieval.index.columns import Columns
 from retrieval.index.entity_names import EntityNames, read_names
 from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.quantized_vectors import QuantizedVectors
@@ -234,7 +235,7 @@ async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, int, N
     if found is None:
         return None
     next_doc, generation, sent = found
-    ordinals = np.frombuffer(sent or b"", ">i4").astype(np.int64)
+    ordinals = integers(sent)
     return Slots(ordinals, given_out=next_doc), generation, ordinals
 
 
@@ -260,11 +261,12 @@ async def apply_changes(
     slots = memories.slots.of(ordinals)
     if slots.max(initial=NO_SLOT) > len(memories.alive.values) + index.max_incremental:
         return False
-    if (memories.slots.of(ordinals_of(read.columns)) == NO_SLOT).any():
+    existing = memories.slots.of(integers(read.columns[0]))
+    if (existing == NO_SLOT).any():
         return False
     roots = read.roots if ENTITIES in changed else index.roots
     # What is awaited comes before the first change: neither a search nor a file may have a part of them.
-    removed = np.setdiff1d(slots[slots != NO_SLOT], memories.slots.of(ordinals_of(read.columns)))
+    removed = np.setdiff1d(slots[slots != NO_SLOT], existing)
     mentioning = _mentioning(index, moved(index.roots, roots), but=removed)
     if mentioning.size > index.max_incremental:
         return False
@@ -276,7 +278,7 @@ async def apply_changes(
         index.names.put_by_hand(read.aliases.given_by([BY_HAND]), memories.slots)
     docs = slots[slots != NO_SLOT].tolist()
     new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
-    existing = memories.take(read.columns, read.links)
+    memories.take(read.columns, read.links)
     index.names.put(read.names, read.roots.values())
     index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
     added_docs = [doc for doc in existing.tolist() if doc in new]

@@ -18,7 +18,7 @@ from psycopg import AsyncConnection
 
 from graph.names import entity_id, normalize, without_diacritics
 from graph.store import Alias, not_given, remove_unused, take_aliases
-from postgres.arrays import array_text, text_array
+from postgres.arrays import array_text, integers, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes, namespaces
 
@@ -140,16 +140,14 @@ async def describe(conn: AsyncConnection[Any], ns: int, entities: Iterable[int])
 async def named(conn: AsyncConnection[Any], ns: int, part: str) -> NDArray[np.int64]:
     """The entities with a part of a normalised name or alias, with any accents, merged ones included; in no order."""
     parameters = {"ns": ns, "part": without_diacritics(part)}
-    return _numbers(await (await conn.execute(_NAMED, parameters, binary=True)).fetchone())
+    [[sent]] = await (await conn.execute(_NAMED, parameters, binary=True)).fetchall()
+    return integers(sent, ">i8")
 
 
 async def typed(conn: AsyncConnection[Any], ns: int, types: Sequence[str]) -> NDArray[np.int64]:
     """The entities of some types, merged ones included; in no order."""
-    return _numbers(await (await conn.execute(_TYPED, {"ns": ns, "types": list(types)}, binary=True)).fetchone())
-
-
-def _numbers(row: tuple[Any, ...] | None) -> NDArray[np.int64]:
-    return np.frombuffer((row and row[0]) or b"", ">i8").astype(np.int64)
+    [[sent]] = await (await conn.execute(_TYPED, {"ns": ns, "types": list(types)}, binary=True)).fetchall()
+    return integers(sent, ">i8")
 
 
 async def merged_into(conn: AsyncConnection[Any], ns: int, root: int) -> list[StoredMerge]:
@@ -162,7 +160,7 @@ async def aliases(conn: AsyncConnection[Any], ns: int, entities: Collection[int]
     """The aliases of some entities, one of each normalised form."""
     parameters = {"ns": ns, "entities": array_text(entities), "limit": limit}
     rows = await (await conn.execute(_ALIASES, parameters, binary=True)).fetchall()
-    return [StoredAlias(name, np.frombuffer(docs, ">i4").astype(np.int64)) for name, docs in rows]
+    return [StoredAlias(name, integers(docs)) for name, docs in rows]
 
 
 async def aliases_by_hand(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 from psycopg import AsyncConnection
 
-from postgres.arrays import array_text, text_array
+from postgres.arrays import array_text, integers, text_array
 from retrieval.errors import VectorsReplaced
 from retrieval.store.visibility import Which
 
@@ -110,11 +110,7 @@ def _of_generation(wanted: int, found: int | None, *sent: bytes | None) -> Store
 
 def stored(docs: bytes | None, vectors: bytes | None, turns: bytes | None, own: bytes | None) -> Stored:
     """Decode vectors as PostgreSQL sends them."""
-    return Stored(_ordinals(docs), _vectors(vectors), _ordinals(turns), _vectors(own))
-
-
-def _ordinals(sent: bytes | None) -> NDArray[np.int64]:
-    return np.frombuffer(sent or b"", ">i4").astype(np.int64)
+    return Stored(integers(docs), _vectors(vectors), integers(turns), _vectors(own))
 
 
 def _vectors(sent: bytes | None) -> NDArray[np.float32]:

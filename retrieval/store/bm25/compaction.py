@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
-from postgres.arrays import array_text
+from postgres.arrays import array_text, integers
 from retrieval.errors import NotFound
 from retrieval.store.bm25.blocks import PostingTable, pack
 from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
@@ -185,9 +185,9 @@ class _Compaction:
             alive[existing - first] = True
         return alive
 
-    async def _integers(self, statement: LiteralString, **scope: int) -> NDArray[np.int32]:
+    async def _integers(self, statement: LiteralString, **scope: int) -> NDArray[np.int64]:
         """Decode the int4 values that a statement returns as one bytea."""
-        return np.frombuffer(await self._bytes(statement, **scope), ">i4").astype(np.int32)
+        return integers(await self._bytes(statement, **scope))
 
     async def _bytes(self, statement: LiteralString, **scope: int) -> bytes:
         row = await (await self._conn.execute(statement, {"ns": self._ns, **scope}, binary=True)).fetchone()
