@@ -15,9 +15,8 @@ little-endian:
 from __future__ import annotations
 
 import struct
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +34,7 @@ PostingArrays = tuple[NDArray[np.int32], NDArray[np.uint16]]
 """Ordinals of the memories that contain a term, ascending, and the term's frequency in each; shape (df,) each."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostingTable:
+class PostingTable(NamedTuple):
     """Postings of many terms as parallel columns, shape (n,) each."""
 
     terms: NDArray[np.int64]
@@ -53,52 +51,19 @@ class PostingTable:
         terms, docs = self.terms[order], self.docs[order]
         first = np.ones(order.size, np.bool_)
         first[1:] = (terms[1:] != terms[:-1]) | (docs[1:] != docs[:-1])
-        return PostingTable(terms[first], docs[first], self.tfs[order[first]])
+        return self.only(order[first])
 
 
 def joined(tables: Sequence[PostingTable]) -> PostingTable:
     """Concatenate one or more tables."""
-    return PostingTable(
-        np.concatenate([table.terms for table in tables]),
-        np.concatenate([table.docs for table in tables]),
-        np.concatenate([table.tfs for table in tables]),
-    )
+    return PostingTable(*map(np.concatenate, zip(*tables, strict=True)))
 
 
 def find(row: bytes, term: int) -> PostingArrays | None:
     """The postings of one term in a row; None if the row does not contain it."""
-    base, postings, terms, upper_width, tf_width = _HEADER.unpack_from(row)
-    offset = _HEADER.size + 8 * terms
-    view = memoryview(row)
-    ids = view[_HEADER.size : offset].cast("q")
-    place = bisect_left(ids, term)
-    if place == terms or ids[place] != term:
-        return None
-    start, stop = 0, postings
-    if terms > 1:
-        starts = view[offset : offset + 2 * terms].cast("H")
-        start = starts[place]
-        stop = starts[place + 1] if place + 1 < terms else postings
-        offset += 2 * terms
-    return _postings(row, offset, start, stop, postings, (base, upper_width, tf_width))
-
-
-def _postings(
-    row: bytes, offset: int, start: int, stop: int, postings: int, scale: tuple[int, int, int]
-) -> PostingArrays:
-    """Decode postings `start` to `stop` of a row; columns begin at byte `offset`, `scale` is base and widths."""
-    base, upper_width, tf_width = scale
-    size = stop - start
-    docs = np.frombuffer(row, "<u2", size, offset + 2 * start).astype(np.int32)
-    offset += 2 * postings
-    if upper_width:
-        upper = np.frombuffer(row, _WIDTHS[upper_width], size, offset + upper_width * start)
-        docs += np.left_shift(upper, 16, dtype=np.int32)
-        offset += upper_width * postings
-    docs += base
-    if not tf_width:
-        return docs, np.ones(size, np.uint16)
-    return docs, np.frombuffer(row, _WIDTHS[tf_width], size, offset + tf_width * start).astype(np.uint16, copy=False)
+    table = unpack([row])
+    start, end = (table.terms.searchsorted(term, side) for side in ("left", "right"))
+    return (table.docs[start:end], table.tfs[start:end]) if start < end else None
 
 
 def unpack(rows: Sequence[bytes]) -> PostingTable:
@@ -117,9 +82,15 @@ def unpack(rows: Sequence[bytes]) -> PostingTable:
             ends[:-1] = np.frombuffer(row, "<u2", row_terms, offset)
             offset += 2 * row_terms
         sizes.append(ends[1:] - ends[:-1])
-        row_docs, row_tfs = _postings(row, offset, 0, postings, postings, (base, upper_width, tf_width))
-        docs.append(row_docs)
-        tfs.append(row_tfs)
+        row_docs = np.frombuffer(row, "<u2", postings, offset).astype(np.int32)
+        offset += 2 * postings
+        if upper_width:
+            upper = np.frombuffer(row, _WIDTHS[upper_width], postings, offset)
+            row_docs += np.left_shift(upper, 16, dtype=np.int32)
+            offset += upper_width * postings
+        docs.append(row_docs + base)
+        row_tfs = np.frombuffer(row, _WIDTHS[tf_width], postings, offset) if tf_width else np.ones(postings, np.uint16)
+        tfs.append(row_tfs.astype(np.uint16, copy=False))
     return PostingTable(
         terms=np.repeat(np.concatenate(terms), np.concatenate(sizes)),
         docs=np.concatenate(docs),
