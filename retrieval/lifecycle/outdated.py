@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec import structs
@@ -61,15 +60,6 @@ _CHECKED = 2 * MOST_SUGGESTED
 """Likest memories whose texts are read, as some may say the same in the same words."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Statement:
-    """A new memory with its slot and its terms."""
-
-    stored: StoredMemory
-    slot: int
-    terms: frozenset[int]
-
-
 class OutdatedMemories:
     """Finds what new memories may make outdated."""
 
@@ -104,40 +94,37 @@ class OutdatedMemories:
         snapshot = await self._indexes.current(name, lambda _: [*every])
         columns = snapshot.index.memories
         slots = columns.slots.of(np.array([each.doc for each in stored], np.int64)).tolist()
-        statements = [
-            _Statement(each, slot, terms[each.doc])
+        statements = {
+            slot: each
             for each, slot in zip(stored, slots, strict=True)
             if slot != NO_SLOT and _is_statement(columns, slot)
-        ]
-        likest = await self._likest(snapshot, statements)
-        return await self._without_repetitions(namespace.ns, statements, likest)
+        }
+        likest = await self._likest(snapshot, {slot: terms[each.doc] for slot, each in statements.items()})
+        alike = by_id(sorted({memory_id for some in likest.values() for memory_id in some}))
+        async with self._pool.connection() as conn:
+            others = {each.memory.id: each.memory for each in await memories.read(conn, namespace.ns, alike)}
+        return {
+            new.memory.id: [
+                memory_id
+                for memory_id in likest[slot]
+                if memory_id in others and len(deduplicate([new.memory, others[memory_id]])) > 1  # no repetition
+            ][:MOST_SUGGESTED]
+            for slot, new in statements.items()
+        }
 
-    async def _likest(self, snapshot: NamespaceSnapshot, statements: Sequence[_Statement]) -> Mapping[int, list[str]]:
-        """The ids of the likest older memories, by the slot of the new one, best first."""
+    async def _likest(
+        self, snapshot: NamespaceSnapshot, terms: Mapping[int, Collection[int]]
+    ) -> Mapping[int, list[str]]:
+        """The ids of the likest older memories, best first, by the slots of new ones, whose terms are given."""
         visible, _ = snapshot.index.memories.masks(SearchOptions(), now=snapshot.now)
         shared = {}
-        for each in statements:
-            shared[each.slot] = _sharing_words(snapshot, visible, each)
+        for slot, of_new in terms.items():
+            shared[slot] = _sharing_words(snapshot, visible, slot, of_new)
             await asyncio.sleep(0)  # let others run
         slots = [*shared, *(slot for docs, _ in shared.values() for slot in docs.tolist())]
         vectors = QueryVectors(self._pool, snapshot.index)
         await vectors.read(list(dict.fromkeys(slots)))
         return {slot: _alike(snapshot, vectors, slot, *found) for slot, found in shared.items()}
-
-    async def _without_repetitions(
-        self, ns: int, statements: Sequence[_Statement], likest: Mapping[int, Sequence[str]]
-    ) -> Mapping[str, list[str]]:
-        ids = sorted({memory_id for some in likest.values() for memory_id in some})
-        async with self._pool.connection() as conn:
-            stored = {each.memory.id: each for each in await memories.read(conn, ns, by_id(ids))}
-        return {
-            each.stored.memory.id: [
-                memory_id
-                for memory_id in likest[each.slot]
-                if memory_id in stored and not _is_repetition(each.stored, stored[memory_id])
-            ][:MOST_SUGGESTED]
-            for each in statements
-        }
 
 
 def _terms(stored: StoredMemory, language: str) -> frozenset[int]:
@@ -150,17 +137,17 @@ def _is_statement(columns: Columns, slot: int) -> bool:
 
 
 def _sharing_words(
-    snapshot: NamespaceSnapshot, visible: NDArray[np.bool_], new: _Statement
+    snapshot: NamespaceSnapshot, visible: NDArray[np.bool_], new: int, terms: Collection[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The older memories that share the rarest words with a new one, by slot, and the rarity of these words."""
-    postings = _rare(snapshot.postings, new.terms)
+    postings = _rare(snapshot.postings, terms)
     if not postings:
         return np.empty(0, np.int64), np.empty(0)
     docs, places = np.unique(np.concatenate([docs for docs, _ in postings]), return_inverse=True)
     counted = np.repeat([rarity for _, rarity in postings], [docs.size for docs, _ in postings])
     rarity = np.bincount(places, counted).astype(np.float64)
     kept = np.flatnonzero(rarity >= MIN_RARITY)
-    kept = kept[_may_be_outdated(snapshot.index.memories, visible, docs[kept], new.slot)]
+    kept = kept[_may_be_outdated(snapshot.index.memories, visible, docs[kept], new)]
     rarest = kept[np.argsort(-rarity[kept], kind="stable")[:_COMPARED]]
     return docs[rarest].astype(np.int64), rarity[rarest]
 
@@ -204,7 +191,3 @@ def _alike(
     likeness = cosines + RARITY_SHARE * np.minimum(rarity[known], MAX_RARITY)
     best = [place for place in np.argsort(-likeness, kind="stable") if likeness[place] >= MIN_LIKENESS]
     return snapshot.index.memories.ids.get(docs[best[:_CHECKED]])
-
-
-def _is_repetition(one: StoredMemory, other: StoredMemory) -> bool:
-    return len(deduplicate([one.memory, other.memory])) == 1
