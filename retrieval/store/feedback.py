@@ -10,7 +10,6 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from retrieval.types.journal import Feedback, FeedbackRequest
-from retrieval.types.search import Filters
 
 MAX_ROWS = 100_000
 """Most feedback of a namespace; the oldest is deleted first."""
@@ -105,7 +104,4 @@ async def delete(conn: AsyncConnection[Any], ns: int) -> int:
 def _numbered(row: Sequence[Any]) -> tuple[int, Feedback]:
     """Decode a row of `_COLUMNS`."""
     number, *values = row
-    fields = dict(zip(Feedback.__struct_fields__, values, strict=True))
-    if fields["filters"] is not None:
-        fields["filters"] = msgspec.convert(fields["filters"], Filters)
-    return number, Feedback(**fields)
+    return number, msgspec.convert(dict(zip(Feedback.__struct_fields__, values, strict=True)), Feedback)

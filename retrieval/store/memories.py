@@ -23,7 +23,7 @@ from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
 from retrieval.store.namespaces import Namespace
 from retrieval.store.visibility import Which, by_id, seen_by
 from retrieval.text.analysis import TermBag
-from retrieval.types.memory import EntityInput, Kind, Memory, MemoryInput, RelationInput, as_superseded
+from retrieval.types.memory import Kind, Memory, MemoryInput, as_superseded
 from retrieval.types.search import Filters, SearchOptions
 
 # Not by `copy`, which cannot be in a pipeline. PostgreSQL has no array of arrays of different lengths.
@@ -338,6 +338,4 @@ def _stored(row: Sequence[Any]) -> StoredMemory:
     *values, fingerprint, doc = row
     fields = dict(zip(Memory.__struct_fields__, values, strict=True))
     fields["supersedes"] = as_superseded(fields["supersedes"])
-    fields["entities"] = msgspec.convert(fields["entities"], list[EntityInput])
-    fields["relations"] = msgspec.convert(fields["relations"], list[RelationInput])
-    return StoredMemory(Memory(**fields), fingerprint, doc)
+    return StoredMemory(msgspec.convert(fields, Memory), fingerprint, doc)

@@ -12,7 +12,6 @@ from psycopg.types.json import Jsonb
 
 from retrieval.types.journal import LoggedQuery, ScoredId
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
-from retrieval.types.search import Filters
 
 # Each insert deletes the row beyond the limit, and a few more to catch up after concurrent writers. `number` is a
 # scalar subquery because the planner may turn a join into a scan of the table while it is new and has no statistics.
@@ -150,11 +149,6 @@ async def trim(conn: AsyncConnection[Any]) -> int:
 def _numbered(row: Sequence[Any]) -> tuple[int, LoggedQuery]:
     """Decode a row of `_COLUMNS`."""
     number, *before, ids, scores, filters, as_of, query_timestamp, total_ms = row
-    return number, LoggedQuery(
-        **dict(zip(LoggedQuery.__struct_fields__, before, strict=False)),
-        results=None if ids is None else [ScoredId(id=i, score=s) for i, s in zip(ids, scores, strict=True)],
-        filters=None if filters is None else msgspec.convert(filters, Filters),
-        as_of=as_of,
-        query_timestamp=query_timestamp,
-        total_ms=total_ms,
-    )
+    results = None if ids is None else [ScoredId(id=i, score=s) for i, s in zip(ids, scores, strict=True)]
+    values = *before, results, filters, as_of, query_timestamp, total_ms
+    return number, msgspec.convert(dict(zip(LoggedQuery.__struct_fields__, values, strict=True)), LoggedQuery)
