@@ -7,7 +7,6 @@ the next one takes up what it collected.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Callable
@@ -18,10 +17,10 @@ from retrieval.embedding.cache import Embedder
 from retrieval.embedding.embedders import Embedders
 from retrieval.ingest.analysis import embedded_text
 from retrieval.lifecycle.jobs import Jobs, Progress
+from retrieval.single_flight import SingleFlight
 from retrieval.store import namespaces, reembedding
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
-from retrieval.tasks import cancel
 from retrieval.types.namespace import EmbedderName
 
 log = logging.getLogger(__name__)
@@ -40,7 +39,7 @@ class Reembedding:
         self._pool = pool
         self._embedders = embedders
         self._jobs = jobs
-        self._background: set[asyncio.Task[None]] = set()
+        self._background: SingleFlight[str, None] = SingleFlight()
 
     async def run(
         self,
@@ -72,14 +71,12 @@ class Reembedding:
             except Exception as exc:
                 log.warning("reembedding %r failed: %s", namespace, type(exc).__name__)
 
-        task = asyncio.create_task(work())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        self._background.start(progress.id, work())
         return progress.id
 
     async def aclose(self) -> None:
         """Cancel what runs in the background."""
-        await cancel(*self._background)
+        await self._background.aclose()
 
     async def _begin(self, namespace: str, embedder: EmbedderName | None) -> tuple[Namespace, EmbedderName, Progress]:
         """The namespace as it was found, the embedder that it is to have, and the job, which is recorded."""
