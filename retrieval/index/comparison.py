@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.merges import read_roots, unified
+from graph.merges import unified
 from graph.segments import LEVELS, NarrowEdges
 from postgres.arrays import integers
 from retrieval.index import namespace_index, rows
 from retrieval.index.columns import INTERNED, Columns
-from retrieval.index.entity_rows import read_by_hand, read_kept
+from retrieval.index.entity_rows import read_kept
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
 from retrieval.index.packed_postings import of_known
@@ -27,7 +27,7 @@ from retrieval.index.strings import NONE, CategoryColumn
 from retrieval.store import index_files, namespaces
 from retrieval.store.bm25.blocks import PostingTable
 from retrieval.store.bm25.ranges import read_all
-from retrieval.store.changes import one_snapshot
+from retrieval.store.changes import ENTITIES, one_snapshot
 from retrieval.store.entities import BY_HAND
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Connection
@@ -80,15 +80,13 @@ async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
     found = await namespace_index.read_slots(conn, index.ns)
     ordinals = np.empty(0, np.int64) if found is None else found[2]
     held = index.memories.slots.ordinals(np.flatnonzero(index.memories.alive.values))
-    roots = await read_roots(conn, index.ns)
+    by_hand = await rows.read(conn, index.ns, [ENTITIES], since=None)
     differing = Counter(
         {
             "memories": len(np.setxor1d(held, ordinals)),
-            "merged entities": len(dict(index.roots).items() ^ roots.items()),
+            "merged entities": len(dict(index.roots).items() ^ by_hand.roots.items()),
             "indexes of names": int(not index.names.is_consistent),
-            "aliases by hand": len(
-                index.names.aliases_of([BY_HAND]) ^ (await read_by_hand(conn, index.ns)).rows(index.memories.slots)
-            ),
+            "aliases by hand": len(index.names.aliases_of([BY_HAND]) ^ by_hand.aliases.rows(index.memories.slots)),
             "names of speakers": int(not index.memories.names.is_complete),
             "indexes of the graph": int(not index.graph.is_consistent),
             "names of entities": await _misnamed(conn, index),
@@ -99,7 +97,7 @@ async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
     for first in range(0, both.size, FEW_VECTORS):
         some = both[first : first + FEW_VECTORS]
         read = await rows.read(conn, index.ns, some.tolist(), since=None)
-        differing.update({part: int(np.count_nonzero(mask)) for part, mask in _masks(index, some, read, roots)})
+        differing.update({part: int(np.count_nonzero(mask)) for part, mask in _masks(index, some, read, by_hand.roots)})
     return +differing
 
 

@@ -116,12 +116,6 @@ class NameRow(NamedTuple):
         return self.is_name or self.name is not None
 
 
-async def read_by_hand(conn: AsyncConnection[Any], ns: int) -> Aliases:
-    """The aliases that callers gave the entities of a namespace."""
-    by_hand: LiteralString = ALIASES + " and a.doc = -1"
-    return Aliases.of(*await one_row(conn, by_hand, {"ns": ns}))
-
-
 async def read_kept(conn: AsyncConnection[Any], ns: int, *, parts: int) -> AsyncIterator[Entities]:
     """The entities to be kept of a whole namespace, but for those of aliases, by `parts` statements."""
     for least, most in id_ranges(parts):

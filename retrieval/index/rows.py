@@ -87,10 +87,6 @@ _READ = PreparedStatement(
 )
 
 
-Bag = tuple[NDArray[np.int64], NDArray[np.uint16]]
-"""The terms of a memory that is not packed yet, and the frequency of each."""
-
-
 class MemoryRows(NamedTuple):
     """What the tables say of some memories.
 
@@ -99,7 +95,7 @@ class MemoryRows(NamedTuple):
         vectors: None if there are too many.
         roots: of merged entities; of `OF_CHANGED` only if `ENTITIES` is among what has changed.
         names, aliases: input of `EntityNames`.
-        bags: by ordinal, of memories that are not packed yet; only of `OF_CHANGED`.
+        bags: by ordinal, the terms of memories that are not packed yet and the frequency of each; only of `OF_CHANGED`.
     """
 
     columns: Sequence[Any]
@@ -110,7 +106,7 @@ class MemoryRows(NamedTuple):
     roots: dict[int, int]
     names: Entities
     aliases: Aliases
-    bags: Mapping[int, Bag]
+    bags: Mapping[int, tuple[NDArray[np.int64], NDArray[np.uint16]]]
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> MemoryRows:
