@@ -44,8 +44,7 @@ _INSERT = """
 _REPORT = "update profile set report = %(report)s where name = %(name)s and version = %(version)s"
 
 _HISTORY = """
-    select id, version, by, before, at from profile_promotion where name = %(name)s order by id desc
-    limit %(limit)s
+    select version, by, at from profile_promotion where name = %(name)s order by id desc limit %(limit)s
 """
 
 _PROMOTE = """
@@ -114,12 +113,10 @@ class VersionRow(NamedTuple):
 
 
 class PromotionRow(NamedTuple):
-    """A version that became live; `before` is the row that a rollback returns to."""
+    """A version that became live."""
 
-    id: int
     version: int
     by: str
-    before: int | None
     at: datetime
 
 
