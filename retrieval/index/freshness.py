@@ -40,7 +40,7 @@ _CHECK = PreparedStatement(_CHECKED)
 _FOLLOW = PreparedStatement("with n as materialized (" + _CHECKED + ") select * from n" + rows.OF_CHANGED)
 """As `_CHECK`, with all that there is to know of what has changed."""
 
-_CHECK_WIDTH = 9
+_CHECK_WIDTH = 8
 
 _FETCH = PreparedStatement(postings.FETCH_TERMS)
 
@@ -104,13 +104,13 @@ class FollowedIndex:
                     return None
                 checked, answers = followed
         index.forget_removed()
-        ns, stored, next_doc, created_at, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
+        ns, stored, next_doc, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
         self.expects_changes = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
         extras.take_in(answers)
         if stored != self._stored_settings:
             self._stored_settings, self.settings = stored, _settings_decoder.decode(stored)
-        namespace = Namespace(ns, name, self.settings, next_doc, created_at, generation)
+        namespace = Namespace(ns, name, self.settings, next_doc, generation)
         return Checked(namespace, index, now, asked_at)
 
     async def _follow(
@@ -186,7 +186,7 @@ def _is_continued(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> 
     """Whether the row of a check tells all that has changed since an index's snapshot."""
     if not checked:
         return False
-    ns, _, _, _, generation, _, _, is_continued, _ = checked[0][:_CHECK_WIDTH]
+    ns, _, _, generation, _, _, is_continued, _ = checked[0][:_CHECK_WIDTH]
     return bool(ns == index.ns and generation == index.generation and is_continued)
 
 

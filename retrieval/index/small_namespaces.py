@@ -43,7 +43,7 @@ _READ = PreparedStatement(
     + " cross join lateral (" + _POSTINGS.replace("%(ns)s", "n.ns") + ") as postings"
 )  # fmt: skip
 
-_NAMESPACE_WIDTH = 9
+_NAMESPACE_WIDTH = 8
 
 
 async def read(
@@ -56,7 +56,7 @@ async def read(
     if not found:
         return None
     namespace, parts = found[0][:_NAMESPACE_WIDTH], found[0][_NAMESPACE_WIDTH:]
-    ns, settings, next_doc, created_at, generation, now, *snapshot = namespace
+    ns, settings, next_doc, generation, now, *snapshot = namespace
     read = MemoryRows.from_row(parts[: rows.WIDTH])
     columns = Columns()
     columns.take(read.columns, read.links)
@@ -69,6 +69,6 @@ async def read(
         vectors.put(*read.vectors, version=vectors.version)
     index.terms.put(postings.decode_terms(transposed(parts[rows.WIDTH :]), terms), terms, additions=0)
     decoded = msgspec.json.decode(settings, type=NamespaceSettings)
-    namespace = Namespace(ns, name, decoded, next_doc, created_at, generation)
+    namespace = Namespace(ns, name, decoded, next_doc, generation)
     followed = FollowedIndex(index, decoded, stored_settings=settings)
     return followed, Checked(namespace, index, now, asked_at)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
@@ -27,18 +26,18 @@ from retrieval.validation import check_names
 _NAME = re.compile(r"[\w.:@+\-]{1,128}")
 
 CURRENT: LiteralString = """
-    ns, settings::text, next_doc, created_at, generation,
+    ns, settings::text, next_doc, generation,
         (extract(epoch from clock_timestamp() - '2000-01-01Z'::timestamptz) * 1000000)::bigint
 """
 """Columns: a namespace with undecoded settings, and the time in microseconds since 2000, as PostgreSQL stores it."""
 
-_FIND = "select ns, name, settings, next_doc, created_at, generation from namespace where name = %(name)s"
+_FIND = "select ns, name, settings, next_doc, generation from namespace where name = %(name)s"
 
 # The row is locked as by `_LOCK`, since a column of a key is set.
 _LOCK_OR_CREATE = """
     insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
     on conflict (name) do update set name = excluded.name
-    returning ns, name, settings, next_doc, created_at, generation
+    returning ns, name, settings, next_doc, generation
 """
 
 _CHANGE = """
@@ -119,7 +118,6 @@ class Namespace(NamedTuple):
     name: str
     settings: NamespaceSettings
     next_doc: int
-    created_at: datetime
     generation: int
 
 
