@@ -94,7 +94,7 @@ async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int
     packed, compaction = 0, _Compaction(conn, ns)
     try:
         with suppress(NotFound):
-            await compaction.segments.clean()
+            await compaction.clean()
             unpacked = await compaction.count(_COUNT_TAIL)
             if unpacked >= least:
                 after = -1
@@ -109,13 +109,8 @@ async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int
     return packed
 
 
-class _Compaction:
-    """The steps of compacting one namespace."""
-
-    def __init__(self, conn: AsyncConnection[Any], ns: int) -> None:
-        self._conn = conn
-        self._ns = ns
-        self.segments = Segments(conn, ns)
+class _Compaction(Segments):
+    """The steps of compacting the segments of one namespace."""
 
     async def count(self, statement: LiteralString) -> int:
         """Run a counting statement for the namespace."""
@@ -131,19 +126,19 @@ class _Compaction:
         first, last = int(docs[0]), int(docs[-1])
         alive = await self._alive(first, last)
         rows = await asyncio.to_thread(_packed, tail, alive, first)
-        segment = await self.segments.begin() if rows else None
+        segment = await self.begin() if rows else None
         if segment is not None:
-            await self.segments.write(segment, rows)
-        async with self.segments.holding():
+            await self.write(segment, rows)
+        async with self.holding():
             await remove_from_tail(self._conn, self._ns, docs.tolist())
             if segment is not None:
                 packed = int(np.count_nonzero(alive[docs - first]))
-                await self.segments.go_live(Segment(segment, packed, first, last))
+                await self.go_live(Segment(segment, packed, first, last))
         return docs.size, last
 
     async def due(self) -> Sequence[Segment] | None:
         """The segments to merge next; None if no merge is due."""
-        segments = await self.segments.live()
+        segments = await self.live()
         if await self.count(_COUNT_TOMBSTONES) > TOMBSTONE_SHARE * sum(segment.docs for segment in segments):
             return segments
         tiers: dict[int, list[Segment]] = defaultdict(list)
@@ -156,7 +151,7 @@ class _Compaction:
         dead = await self._integers(_TOMBSTONES)  # read before the live memories, so that no memory is in both
         first = min((segment.first_doc for segment in segments), default=0)
         last = max((segment.last_doc for segment in segments), default=-1)
-        everything = len(segments) == len(await self.segments.live())
+        everything = len(segments) == len(await self.live())
         purged = dead if everything else dead[(dead >= first) & (dead <= last)]
         numbers = [segment.segment for segment in segments]
         alive = await self._alive(first, last)
@@ -167,15 +162,15 @@ class _Compaction:
             seen[table.docs - first] = True
             return list(pack(table))
 
-        merged = await self.segments.begin()
-        async for table in by_ranges(self.segments, numbers, memories=sum(each.docs for each in segments)):
-            await self.segments.write(merged, await asyncio.to_thread(merged_rows, table))
-        async with self.segments.holding():
-            await self.segments.retire(numbers)
+        merged = await self.begin()
+        async for table in by_ranges(self, numbers, memories=sum(each.docs for each in segments)):
+            await self.write(merged, await asyncio.to_thread(merged_rows, table))
+        async with self.holding():
+            await self.retire(numbers)
             if docs := int(np.count_nonzero(seen)):
-                await self.segments.go_live(Segment(merged, docs, first, last))
+                await self.go_live(Segment(merged, docs, first, last))
             await self._conn.execute(_REMOVE_TOMBSTONES, {"ns": self._ns, "docs": array_text(purged.tolist())})
-        await self.segments.clean()
+        await self.clean()
 
     async def _alive(self, first: int, last: int) -> NDArray[np.bool_]:
         """Mask over the ordinals `first` to `last`: True if the memory exists."""
