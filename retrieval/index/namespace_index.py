@@ -276,22 +276,18 @@ async def apply_changes(
     index.roots = roots
     if ENTITIES in changed:
         index.names.put_by_hand(read.aliases.given_by([BY_HAND]), memories.slots)
-    docs = slots[slots != NO_SLOT].tolist()
-    new = {doc for doc in docs if doc >= len(memories.alive.values) or not memories.alive[doc]}
+    new = {doc for doc in existing.tolist() if doc >= len(memories.alive.values) or not memories.alive[doc]}
     memories.take(read.columns, read.links)
     index.names.put(read.names, read.roots.values())
     index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
-    added_docs = [doc for doc in existing.tolist() if doc in new]
-    linked = existing.tolist() if ENTITIES in changed else added_docs  # known ones may mention others now
+    linked = {*existing.tolist()} if ENTITIES in changed else new  # known ones may mention others now
     if linked:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
-        if len(linked) < existing.size:
-            wanted = np.isin(edges[1], linked)
-            edges = edges[0][wanted], edges[1][wanted], edges[2][wanted]
-            relations = [each for each in relations if each.doc in new]
-        index.graph.add(edges, relations, linked)
-    if added_docs:
-        unpacked = [doc for doc in added_docs if not index.terms.knows(doc)]
+        wanted = np.isin(edges[1], [*linked])
+        edges = edges[0][wanted], edges[1][wanted], edges[2][wanted]
+        index.graph.add(edges, (each for each in relations if each.doc in linked), linked)
+    if new:
+        unpacked = [doc for doc in sorted(new) if not index.terms.knows(doc)]
         bags = [read.bags[doc] for doc in memories.slots.ordinals_of(unpacked) if doc in read.bags]
         if len(bags) == len(unpacked):
             index.terms.add(unpacked, bags)
