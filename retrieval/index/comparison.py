@@ -26,7 +26,7 @@ from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.strings import NONE, CategoryColumn
 from retrieval.store import index_files, namespaces
 from retrieval.store.bm25.blocks import PostingTable
-from retrieval.store.bm25.ranges import read_all
+from retrieval.store.bm25.segments import read_all
 from retrieval.store.changes import ENTITIES, one_snapshot
 from retrieval.store.entities import BY_HAND
 from retrieval.store.namespaces import Namespace

@@ -14,7 +14,7 @@ from psycopg import AsyncConnection
 
 from retrieval.index.slots import NO_SLOT, Slots
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable
-from retrieval.store.bm25.ranges import read_all
+from retrieval.store.bm25.segments import read_all
 
 _TERMS_AT_ONCE = 50_000
 

@@ -26,7 +26,6 @@ from postgres.arrays import array_text, integers
 from retrieval.errors import NotFound
 from retrieval.store.bm25.blocks import PostingTable, pack
 from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
-from retrieval.store.bm25.ranges import by_ranges
 from retrieval.store.bm25.segments import Segment, Segments
 
 TIER_WIDTH = 8
@@ -163,7 +162,7 @@ class _Compaction(Segments):
             return list(pack(table))
 
         merged = await self.begin()
-        async for table in by_ranges(self, numbers, memories=sum(each.docs for each in segments)):
+        async for table in self.by_ranges(numbers, memories=sum(each.docs for each in segments)):
             await self.write(merged, await asyncio.to_thread(merged_rows, table))
         async with self.holding():
             await self.retire(numbers)

@@ -6,13 +6,24 @@ others in one transaction; after a crash, unfinished segments are not live.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any, LiteralString, NamedTuple
 
 from psycopg import AsyncConnection
 
 from retrieval.store import namespaces
+from retrieval.store.bm25.blocks import PostingTable, joined, unpack
+from retrieval.store.bm25.postings import TAIL, unpack_tail
+
+MEMORIES_AT_ONCE = 8_000
+"""Approximate number of memories whose postings are held at a time, as those of a range of terms."""
+
+_MOST_IN_TAIL = 2**31 - 1
+
+_NOTHING = unpack([])
 
 _LIVE: LiteralString = """
     select segment, docs, first_doc, last_doc from bm25_segment where ns = %(ns)s and live order by segment
@@ -57,10 +68,26 @@ class Segments:
         rows = await (await self._conn.execute(_LIVE, {"ns": self._ns})).fetchall()
         return [Segment(*row) for row in rows]
 
-    async def rows(self, segments: Sequence[int], first_term: int, last_term: int) -> list[bytes]:
-        """The rows of some segments whose first term is between `first_term` and `last_term`, inclusive."""
-        scope = {"ns": self._ns, "segments": segments, "first": first_term, "last": last_term}
-        return [row for (row,) in await (await self._conn.execute(_ROWS, scope, binary=True)).fetchall()]
+    async def by_ranges(
+        self, segments: Sequence[int], *, memories: int, tail: PostingTable = _NOTHING
+    ) -> AsyncIterator[PostingTable]:
+        """The postings of some segments and a tail, of about so many `memories`, by ascending ranges of terms.
+
+        Each as `PostingTable.sorted` has them. The ranges are of equal size, so that memory use is bounded.
+        """
+        left = tail  # the last row of a range may have terms of the next
+
+        def cut(rows: Sequence[tuple[bytes]], last_term: int) -> tuple[PostingTable, PostingTable]:
+            table = joined([left, unpack([row for (row,) in rows])])
+            in_range = table.terms <= last_term
+            return table.only(in_range).sorted(), table.only(~in_range)
+
+        number = max(1, -(-memories // MEMORIES_AT_ONCE))
+        for first, end in pairwise(2**64 * step // number - 2**63 for step in range(number + 1)):
+            scope = {"ns": self._ns, "segments": segments, "first": first, "last": end - 1}
+            rows = await (await self._conn.execute(_ROWS, scope, binary=True)).fetchall()
+            table, left = await asyncio.to_thread(cut, rows, end - 1)
+            yield table
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
@@ -96,3 +123,15 @@ class Segments:
             async with self.holding():
                 for statement in (_REMOVE_POSTINGS, _REMOVE):
                     await self._conn.execute(statement, {"ns": self._ns, "segment": segment})
+
+
+async def read_all(conn: AsyncConnection[Any], ns: int, *, memories: int) -> AsyncIterator[PostingTable]:
+    """All postings of a namespace of about so many `memories`, in the snapshot of `conn`'s transaction.
+
+    As `Segments.by_ranges` has them; they may include deleted memories.
+    """
+    found = await (await conn.execute(TAIL, {"ns": ns, "after": -1, "most": _MOST_IN_TAIL}, binary=True)).fetchone()
+    tail, segments = unpack_tail(found[0]) if found else _NOTHING, Segments(conn, ns)
+    numbers = [each.segment for each in await segments.live()]
+    async for table in segments.by_ranges(numbers, memories=memories, tail=tail):
+        yield table

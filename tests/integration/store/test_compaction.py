@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from retrieval.errors import StoreUnavailable
 from retrieval.store import namespaces
-from retrieval.store.bm25 import compaction, postings, ranges
+from retrieval.store.bm25 import compaction, postings, segments
 from retrieval.store.bm25.segments import Segment, Segments
 from retrieval.store.migrate import bundled, migrate
 from retrieval.store.pool import Connection, Pool, open_pool
@@ -266,7 +266,7 @@ async def test_the_dead_are_purged_when_they_are_many(pool: Pool) -> None:
 async def test_a_long_tail_is_packed_in_pieces(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """However much has gathered, and a merge takes a part of the terms at a time."""
     monkeypatch.setattr(compaction, "PACKED_AT_ONCE", 30)
-    monkeypatch.setattr(ranges, "MEMORIES_AT_ONCE", 20)
+    monkeypatch.setattr(segments, "MEMORIES_AT_ONCE", 20)
     texts = some_texts(0, 300)
     async with pool.connection() as conn:
         await append(conn, 1, texts)
