@@ -66,9 +66,7 @@ async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int], *, ge
 
     Raises VectorsReplaced if they are of another generation by now.
     """
-    parameters = {"ns": ns, "docs": array_text(docs)}
-    [row] = await (await conn.execute(_READ, parameters, binary=True)).fetchall()
-    return _of_generation(generation, *row)
+    return await _stored(conn, _READ, {"ns": ns, "docs": array_text(docs)}, generation)
 
 
 async def read_own(
@@ -91,9 +89,7 @@ async def read_moved(
 
     Those deleted in the meantime are absent. Raises VectorsReplaced if they are of another generation by now.
     """
-    parameters = {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}
-    [row] = await (await conn.execute(_READ_MOVED, parameters, binary=True)).fetchall()
-    return _of_generation(generation, *row)
+    return await _stored(conn, _READ_MOVED, {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}, generation)
 
 
 async def check_generation(conn: AsyncConnection[Any], ns: int, generation: int) -> None:
@@ -102,8 +98,11 @@ async def check_generation(conn: AsyncConnection[Any], ns: int, generation: int)
         raise VectorsReplaced
 
 
-def _of_generation(wanted: int, found: int | None, *sent: bytes | None) -> Stored:
-    if found != wanted:
+async def _stored(
+    conn: AsyncConnection[Any], statement: LiteralString, parameters: Mapping[str, Any], generation: int
+) -> Stored:
+    [[found, *sent]] = await (await conn.execute(statement, parameters, binary=True)).fetchall()
+    if found != generation:
         raise VectorsReplaced
     return stored(*sent)
 
