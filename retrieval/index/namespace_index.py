@@ -58,10 +58,7 @@ class IndexState:
     no search is left that began before the removal at its end.
     """
 
-    __slots__ = ("__weakref__", "next")
-
-    def __init__(self) -> None:
-        self.next: IndexState | None = None
+    next: IndexState | None = None
 
 
 @dataclass

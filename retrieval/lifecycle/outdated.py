@@ -97,7 +97,7 @@ class OutdatedMemories:
         statements = {
             slot: each
             for each, slot in zip(stored, slots, strict=True)
-            if slot != NO_SLOT and _is_statement(columns, slot)
+            if slot != NO_SLOT and columns.alive[slot] and not columns.asks[slot] and columns.length[slot] <= MOST_TERMS
         }
         likest = await self._likest(snapshot, {slot: terms[each.doc] for slot, each in statements.items()})
         alike = by_id(sorted({memory_id for some in likest.values() for memory_id in some}))
@@ -130,10 +130,6 @@ class OutdatedMemories:
 def _terms(stored: StoredMemory, language: str) -> frozenset[int]:
     text = without_speaker(stored.memory.text, stored.memory.speaker)
     return frozenset(map(term_id, analyze(text, language)))
-
-
-def _is_statement(columns: Columns, slot: int) -> bool:
-    return bool(columns.alive[slot] and not columns.asks[slot] and columns.length[slot] <= MOST_TERMS)
 
 
 def _sharing_words(

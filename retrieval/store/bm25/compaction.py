@@ -55,6 +55,8 @@ _CANDIDATES: LiteralString = """
     order by ns
 """
 
+_RETIRE: LiteralString = "update bm25_segment set live = false where ns = %(ns)s and segment = any(%(segments)s)"
+
 _COUNT_TAILS: LiteralString = """
     select n.name, count(*) from bm25_tail t join namespace n on n.ns = t.ns group by n.name order by n.name
 """
@@ -165,7 +167,7 @@ class _Compaction(Segments):
         async for table in self.by_ranges(numbers, memories=sum(each.docs for each in segments)):
             await self.write(merged, await asyncio.to_thread(merged_rows, table))
         async with self.holding():
-            await self.retire(numbers)
+            await self._conn.execute(_RETIRE, {"ns": self._ns, "segments": numbers})
             if docs := int(np.count_nonzero(seen)):
                 await self.go_live(Segment(merged, docs, first, last))
             await self._conn.execute(_REMOVE_TOMBSTONES, {"ns": self._ns, "docs": array_text(purged.tolist())})

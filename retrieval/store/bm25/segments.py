@@ -34,7 +34,6 @@ _GO_LIVE: LiteralString = """
     update bm25_segment set live = true, docs = %(docs)s, first_doc = %(first_doc)s, last_doc = %(last_doc)s
     where ns = %(ns)s and segment = %(segment)s
 """
-_RETIRE: LiteralString = "update bm25_segment set live = false where ns = %(ns)s and segment = any(%(segments)s)"
 _REMOVE_POSTINGS: LiteralString = "delete from bm25_posting where ns = %(ns)s and segment = %(segment)s"
 _REMOVE: LiteralString = "delete from bm25_segment where ns = %(ns)s and segment = %(segment)s"
 
@@ -112,10 +111,6 @@ class Segments:
     async def go_live(self, segment: Segment) -> None:
         """Make a segment visible to readers; call inside `holding`."""
         await self._conn.execute(_GO_LIVE, {"ns": self._ns, **segment._asdict()})
-
-    async def retire(self, segments: Sequence[int]) -> None:
-        """Hide segments from readers; call inside `holding`."""
-        await self._conn.execute(_RETIRE, {"ns": self._ns, "segments": segments})
 
     async def clean(self) -> None:
         """Delete the segments that are not live."""
