@@ -41,6 +41,7 @@ _FOLLOW = PreparedStatement("with n as materialized (" + _CHECKED + ") select * 
 """As `_CHECK`, with all that there is to know of what has changed."""
 
 _CHECK_WIDTH = 8
+_CHANGED = _CHECK_WIDTH - 1
 
 _FETCH = PreparedStatement(postings.FETCH_TERMS)
 
@@ -95,16 +96,17 @@ class FollowedIndex:
                 (standby,), *answers = answers
             if not checked:
                 raise NamespaceNotFound(name)
-            if not _can_apply(index, checked):
+            [row] = checked
+            if not _can_apply(index, row):
                 return None
-            if _changed(checked):
+            if row[_CHANGED]:
                 extras.take_in(answers)
-                followed = await self._follow(conn, extras, asked, checked)
+                followed = await self._follow(conn, extras, asked, row)
                 if followed is None:
                     return None
-                checked, answers = followed
+                row, answers = followed
         index.forget_removed()
-        ns, stored, next_doc, generation, now, transactions, _, changed = checked[0][:_CHECK_WIDTH]
+        ns, stored, next_doc, generation, now, transactions, _, changed = row[:_CHECK_WIDTH]
         self.expects_changes = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
         extras.take_in(answers)
@@ -114,8 +116,8 @@ class FollowedIndex:
         return Checked(namespace, index, now, asked_at)
 
     async def _follow(
-        self, conn: Connection, extras: _CheckExtras, asked: Parameters, checked: list[tuple[Any, ...]]
-    ) -> tuple[list[tuple[Any, ...]], list[list[tuple[Any, ...]]]] | None:
+        self, conn: Connection, extras: _CheckExtras, asked: Parameters, row: tuple[Any, ...]
+    ) -> tuple[tuple[Any, ...], list[list[tuple[Any, ...]]]] | None:
         """Apply the changes that a check has found.
 
         Returns the check as of what was applied, and the answers to what `extras` asks now; None if it cannot be
@@ -124,22 +126,25 @@ class FollowedIndex:
         needs_snapshot = bool(extras.filters)
         while True:
             # Metadata and the edges of merged entities are read in the snapshot of the changes.
-            needs_snapshot = needs_snapshot or ENTITIES in _changed(checked)
+            needs_snapshot = needs_snapshot or ENTITIES in row[_CHANGED]
             async with one_snapshot(conn) if needs_snapshot else nullcontext():
-                if needs_snapshot or len(checked[0]) == _CHECK_WIDTH:
+                if needs_snapshot or len(row) == _CHECK_WIDTH:
                     checked = await _FOLLOW.rows(conn, asked)
-                if not _can_apply(self.index, checked):
+                    if not checked:
+                        return None
+                    [row] = checked
+                if not _can_apply(self.index, row):
                     return None
-                changed = sorted(set(_changed(checked)))
+                changed = sorted(set(row[_CHANGED]))
                 if ENTITIES in changed and not needs_snapshot:
                     continue
                 self._is_broken = True
-                read = MemoryRows.from_row(checked[0][_CHECK_WIDTH:])
+                read = MemoryRows.from_row(row[_CHECK_WIDTH:])
                 if not await namespace_index.apply_changes(conn, self.index, changed, read):
                     return None
                 self._is_broken = False
                 again = extras.questions()
-                return checked, await fetch_pipelined(conn, again) if again else []
+                return row, await fetch_pipelined(conn, again) if again else []
 
 
 class _CheckExtras:
@@ -179,23 +184,15 @@ class _CheckExtras:
 async def changed_since(conn: Connection, name: str, index: NamespaceIndex) -> NDArray[np.int64] | None:
     """Ordinals of the memories that were changed after an index's snapshot; None if that cannot be told any more."""
     checked = await _CHECK.rows(conn, {"name": name, **index.snapshot.parameters})
-    return np.array(_changed(checked), np.int64) if _is_continued(index, checked) else None
+    return np.array(checked[0][_CHANGED], np.int64) if checked and _is_continued(index, checked[0]) else None
 
 
-def _is_continued(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> bool:
+def _is_continued(index: NamespaceIndex, row: tuple[Any, ...]) -> bool:
     """Whether the row of a check tells all that has changed since an index's snapshot."""
-    if not checked:
-        return False
-    ns, _, _, generation, _, _, is_continued, _ = checked[0][:_CHECK_WIDTH]
+    ns, _, _, generation, _, _, is_continued, _ = row[:_CHECK_WIDTH]
     return bool(ns == index.ns and generation == index.generation and is_continued)
 
 
-def _can_apply(index: NamespaceIndex, checked: Sequence[tuple[Any, ...]]) -> bool:
+def _can_apply(index: NamespaceIndex, row: tuple[Any, ...]) -> bool:
     """Whether an index can apply the changes of a check; if there are too many, loading it again is faster."""
-    return _is_continued(index, checked) and len(set(_changed(checked))) <= index.max_incremental
-
-
-def _changed(checked: Sequence[tuple[Any, ...]]) -> Sequence[int]:
-    """The ordinals in the row of a check."""
-    changed: Sequence[int] = checked[0][_CHECK_WIDTH - 1]
-    return changed
+    return _is_continued(index, row) and len(set(row[_CHANGED])) <= index.max_incremental
