@@ -12,13 +12,13 @@ import msgspec
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 import native
 from graph.persistent import Persistent
 from postgres.arrays import array_text, integers
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
+from retrieval.store.pool import Connection
 from retrieval.text.speakers import named_speakers
 from retrieval.types.search import Exclude, Filters, SearchOptions
 
@@ -301,7 +301,7 @@ def from_microseconds(since: int) -> datetime:
     return _EPOCH + timedelta(microseconds=since)
 
 
-async def read(conn: AsyncConnection[Any], ns: int, columns: Columns, docs: Collection[int]) -> None:
+async def read(conn: Connection, ns: int, columns: Columns, docs: Collection[int]) -> None:
     """Read the memories with some ordinals."""
     parameters = {"ns": ns, "docs": array_text(docs), "short": SHORT_CHARS}
     [row] = await (await conn.execute(_READ, parameters, binary=True)).fetchall()

@@ -9,11 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain, compress
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from graph.merges import Roots
 from graph.names import entity_id, name_tokens
@@ -25,6 +23,7 @@ from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
 from retrieval.index.strings import NONE, StringColumn
 from retrieval.store.entities import BY_HAND
+from retrieval.store.pool import Connection
 from retrieval.text.characters import fold
 
 MOST_BEARERS = 64
@@ -269,9 +268,7 @@ class _AliasTable(Persistent):
         return {*zip(self._keys.get(numbers), entities, given, strict=True)}
 
 
-async def read_names(
-    conn: AsyncConnection[Any], ns: int, slots: Slots, *, roots: Collection[int], parts: int
-) -> EntityNames:
+async def read_names(conn: Connection, ns: int, slots: Slots, *, roots: Collection[int], parts: int) -> EntityNames:
     """Read those of a whole namespace, by `parts` statements for the entities and one for the aliases."""
     names = EntityNames()
     async for some in read_kept(conn, ns, parts=parts):

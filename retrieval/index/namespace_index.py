@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from graph.adjacency import Adjacency, read_edges
 from graph.forward_chaining import Stated
@@ -33,6 +32,7 @@ from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.terms import TermCache
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot, take_snapshot
 from retrieval.store.entities import BY_HAND
+from retrieval.store.pool import Connection
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
@@ -205,7 +205,7 @@ def metadata_key(metadata: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(metadata, order="deterministic")
 
 
-async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
+async def read(conn: Connection, ns: int) -> NamespaceIndex | None:
     """Load a namespace in one snapshot; None if there is none of that number."""
     snapshot = await take_snapshot(conn)
     async with one_snapshot(conn):
@@ -226,7 +226,7 @@ async def read(conn: AsyncConnection[Any], ns: int) -> NamespaceIndex | None:
         return NamespaceIndex(ns, snapshot, generation, memories, graph, vectors, names, roots)
 
 
-async def read_slots(conn: AsyncConnection[Any], ns: int) -> tuple[Slots, int, NDArray[np.int64]] | None:
+async def read_slots(conn: Connection, ns: int) -> tuple[Slots, int, NDArray[np.int64]] | None:
     """A namespace's slots, generation of vectors and ordinals of its memories, ascending; None if there is none."""
     found = await (await conn.execute(_ORDINALS, {"ns": ns}, binary=True)).fetchone()
     if found is None:
@@ -244,9 +244,7 @@ def by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tu
     return (entities, slots.of(docs), weights), placed
 
 
-async def apply_changes(
-    conn: AsyncConnection[Any], index: NamespaceIndex, changed: Sequence[int], read: MemoryRows
-) -> bool:
+async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequence[int], read: MemoryRows) -> bool:
     """Bring an index up to date; the caller then sets its snapshot.
 
     `changed` are the ordinals of memories that transactions added, removed or altered which the index's snapshot does

@@ -10,11 +10,11 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from psycopg import AsyncConnection
 
 from retrieval.index.slots import NO_SLOT, Slots
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable
 from retrieval.store.bm25.segments import read_all
+from retrieval.store.pool import Connection
 
 _TERMS_AT_ONCE = 50_000
 
@@ -64,9 +64,7 @@ class PackedPostings(NamedTuple):
             yield PostingTable(terms, self.docs[some], self.tfs[some])
 
 
-async def pack(
-    conn: AsyncConnection[Any], ns: int, slots: Slots, known: NDArray[np.bool_], folder: Path
-) -> PackedPostings:
+async def pack(conn: Connection, ns: int, slots: Slots, known: NDArray[np.bool_], folder: Path) -> PackedPostings:
     """Pack the postings of the memories in a mask by slot; `conn` is in a transaction with one snapshot that has them.
 
     They are written to files without a name in a folder, and mapped, so that few of them are in memory. Raises OSError.

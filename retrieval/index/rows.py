@@ -8,7 +8,6 @@ from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from graph.adjacency import MENTIONS, edges_of
 from graph.forward_chaining import Stated
@@ -18,6 +17,7 @@ from postgres.prepared import PreparedStatement
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
 from retrieval.index.entity_rows import ALIASES, ALL_KEPT, DESCRIBED, NAMES, Aliases, Entities
 from retrieval.store import vectors
+from retrieval.store.pool import Connection
 from retrieval.store.vectors import Stored
 
 FEW_VECTORS = 500
@@ -128,7 +128,7 @@ class MemoryRows(NamedTuple):
         )
 
 
-async def read(conn: AsyncConnection[Any], ns: int, changed: Sequence[int], *, since: str | None) -> MemoryRows:
+async def read(conn: Connection, ns: int, changed: Sequence[int], *, since: str | None) -> MemoryRows:
     """Read the memories that have some ordinals, and the names that changed since PostgreSQL's snapshot `since`."""
     [row] = await _READ.rows(conn, {"ns": ns, "changed": array_text(changed), "transactions": since, **PARAMETERS})
     return MemoryRows.from_row(row[2:])

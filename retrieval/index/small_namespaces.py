@@ -10,8 +10,6 @@ from collections.abc import Collection
 from typing import LiteralString
 
 import msgspec
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
 from graph.adjacency import Adjacency
 from graph.merges import unified
@@ -28,6 +26,7 @@ from retrieval.index.snapshot import Checked
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
 from retrieval.store.namespaces import CURRENT, Namespace
+from retrieval.store.pool import Connection
 from retrieval.types.namespace import NamespaceSettings
 
 MOST_ORDINALS = 1_000
@@ -46,9 +45,7 @@ _READ = PreparedStatement(
 _NAMESPACE_WIDTH = 8
 
 
-async def read(
-    conn: AsyncConnection[TupleRow], name: str, terms: Collection[int]
-) -> tuple[FollowedIndex, Checked] | None:
+async def read(conn: Connection, name: str, terms: Collection[int]) -> tuple[FollowedIndex, Checked] | None:
     """Load the index of a namespace with the postings of some terms; None if it does not exist or is not small."""
     asked_at = time.monotonic()
     parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "short": SHORT_CHARS, "terms": array_text(terms)}

@@ -16,13 +16,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from typing import Any, LiteralString, NamedTuple
-
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
+from typing import LiteralString, NamedTuple
 
 from postgres.arrays import array_text
 from postgres.prepared import BoundStatement, Parameters, PreparedStatement
+from retrieval.store.pool import Connection
 
 KEPT_S = 3_600
 """How long changes are kept, in seconds."""
@@ -152,23 +150,21 @@ def next_snapshot(before: DatabaseSnapshot | None = None) -> BoundStatement:
     return _NEXT_SNAPSHOT, {"transactions": before and before.transactions}
 
 
-async def take_snapshot(conn: AsyncConnection[TupleRow]) -> DatabaseSnapshot:
+async def take_snapshot(conn: Connection) -> DatabaseSnapshot:
     """Take the snapshot of what later statements read."""
     statement, parameters = next_snapshot()
     return DatabaseSnapshot(*(await statement.rows(conn, parameters))[0])
 
 
 @asynccontextmanager
-async def one_snapshot(conn: AsyncConnection[Any]) -> AsyncIterator[None]:
+async def one_snapshot(conn: Connection) -> AsyncIterator[None]:
     """A read-only transaction whose statements all see the same snapshot."""
     async with conn.transaction():
         await conn.execute("set transaction isolation level repeatable read, read only")
         yield
 
 
-async def record(
-    conn: AsyncConnection[Any], ns: int, docs: Collection[int], *, described: Collection[int] = ()
-) -> None:
+async def record(conn: Connection, ns: int, docs: Collection[int], *, described: Collection[int] = ()) -> None:
     """Record which memories were added, removed or changed, or `ENTITIES`, in the transaction that did it.
 
     `described` are entities that came, went or got another name, but for common phrases, see `graph.store.write`.
@@ -178,9 +174,7 @@ async def record(
         await conn.execute(_RECORD, {"ns": ns, "docs": array_text(sorted(docs)), "entities": entities})
 
 
-async def trim(
-    conn: AsyncConnection[Any], *, kept_s: float = KEPT_S, kept_for_files_s: float = KEPT_FOR_FILES_S
-) -> None:
+async def trim(conn: Connection, *, kept_s: float = KEPT_S, kept_for_files_s: float = KEPT_FOR_FILES_S) -> None:
     """Delete changes older than `kept_s` and record the last transaction trimmed.
 
     Changes that the file of an index needs are kept for `kept_for_files_s`; then the file is of no use any more.

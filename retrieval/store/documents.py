@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
-from psycopg import AsyncConnection
-
 from retrieval.store import memories
+from retrieval.store.pool import Connection
 from retrieval.store.visibility import Which
 from retrieval.types.memory import Memory
 
@@ -45,13 +44,13 @@ def chunks_of(document_id: str) -> Which:
     return Which("m.kind = 'chunk' and m.document_id = %(document_id)s", {"document_id": document_id})
 
 
-async def chunks(conn: AsyncConnection[Any], ns: int, document_id: str) -> list[Memory]:
+async def chunks(conn: Connection, ns: int, document_id: str) -> list[Memory]:
     """A document's chunks in their order; none if there is no such document."""
     found = [stored.memory for stored in await memories.read(conn, ns, chunks_of(document_id))]
     return sorted(found, key=lambda chunk: (chunk.position is None, chunk.position, chunk.id))
 
 
-async def page(conn: AsyncConnection[Any], ns: int, *, after: str | None, limit: int) -> list[StoredDocument]:
+async def page(conn: Connection, ns: int, *, after: str | None, limit: int) -> list[StoredDocument]:
     """Documents with ids above `after`, by id as the database orders texts."""
     cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
     return [StoredDocument(*row) for row in await cursor.fetchall()]

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, LiteralString, NamedTuple
+from typing import LiteralString, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from graph.names import entity_id, normalize, without_diacritics
 from graph.store import Alias, not_given, remove_unused, take_aliases
 from postgres.arrays import array_text, integers, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes, namespaces
+from retrieval.store.pool import Connection
 
 BY_HAND = -1
 """In the place of the memory that gives an alias: a caller named the entity so."""
@@ -131,49 +131,49 @@ class StoredAlias(NamedTuple):
     docs: NDArray[np.int64]
 
 
-async def describe(conn: AsyncConnection[Any], ns: int, entities: Iterable[int]) -> dict[int, StoredEntity]:
+async def describe(conn: Connection, ns: int, entities: Iterable[int]) -> dict[int, StoredEntity]:
     """Those of the entities that exist, by number."""
     rows = await (await conn.execute(_DESCRIBE, {"ns": ns, "entities": array_text(sorted(entities))})).fetchall()
     return {row[0]: StoredEntity(*row) for row in rows}
 
 
-async def named(conn: AsyncConnection[Any], ns: int, part: str) -> NDArray[np.int64]:
+async def named(conn: Connection, ns: int, part: str) -> NDArray[np.int64]:
     """The entities with a part of a normalised name or alias, with any accents, merged ones included; in no order."""
     parameters = {"ns": ns, "part": without_diacritics(part)}
     [[sent]] = await (await conn.execute(_NAMED, parameters, binary=True)).fetchall()
     return integers(sent, ">i8")
 
 
-async def typed(conn: AsyncConnection[Any], ns: int, types: Sequence[str]) -> NDArray[np.int64]:
+async def typed(conn: Connection, ns: int, types: Sequence[str]) -> NDArray[np.int64]:
     """The entities of some types, merged ones included; in no order."""
     [[sent]] = await (await conn.execute(_TYPED, {"ns": ns, "types": list(types)}, binary=True)).fetchall()
     return integers(sent, ">i8")
 
 
-async def merged_into(conn: AsyncConnection[Any], ns: int, root: int) -> list[StoredMerge]:
+async def merged_into(conn: Connection, ns: int, root: int) -> list[StoredMerge]:
     """The entities that are shown as this one, in order of time."""
     rows = await (await conn.execute(_MERGED, {"ns": ns, "entity": root})).fetchall()
     return [StoredMerge(*row) for row in rows]
 
 
-async def aliases(conn: AsyncConnection[Any], ns: int, entities: Collection[int], *, limit: int) -> list[StoredAlias]:
+async def aliases(conn: Connection, ns: int, entities: Collection[int], *, limit: int) -> list[StoredAlias]:
     """The aliases of some entities, one of each normalised form."""
     parameters = {"ns": ns, "entities": array_text(entities), "limit": limit}
     rows = await (await conn.execute(_ALIASES, parameters, binary=True)).fetchall()
     return [StoredAlias(name, integers(docs)) for name, docs in rows]
 
 
-async def aliases_by_hand(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:
+async def aliases_by_hand(conn: Connection, ns: int) -> list[tuple[str, str]]:
     """All aliases given by hand, each after the key of its entity."""
     return [(key, name) for key, name in await (await conn.execute(_ALL_BY_HAND, {"ns": ns})).fetchall()]
 
 
-async def merges(conn: AsyncConnection[Any], ns: int) -> list[tuple[str, str]]:
+async def merges(conn: Connection, ns: int) -> list[tuple[str, str]]:
     """The keys of all merged entities and of what they were merged into, in order of time."""
     return [(key, target) for key, target in await (await conn.execute(_ALL_MERGES, {"ns": ns})).fetchall()]
 
 
-async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, merge_id: str) -> None:
+async def merge(conn: Connection, ns: int, entity: int, target: int, merge_id: str) -> None:
     """Show an entity, and all that are merged into it, as another, in the caller's transaction.
 
     Raises:
@@ -192,7 +192,7 @@ async def merge(conn: AsyncConnection[Any], ns: int, entity: int, target: int, m
     await changes.record(conn, ns, [changes.ENTITIES])
 
 
-async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> None:
+async def separate(conn: Connection, ns: int, merge_id: str) -> None:
     """Undo a merge, in the caller's transaction.
 
     Merges before it and after it stay. Raises NotFound if there is no merge of that id.
@@ -208,7 +208,7 @@ async def separate(conn: AsyncConnection[Any], ns: int, merge_id: str) -> None:
 
 
 async def change_aliases(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     ns: int,
     root: int,
     *,
@@ -247,7 +247,7 @@ async def change_aliases(
     return await not_given(conn, ns, taken, but=())
 
 
-async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection[int]) -> list[Alias]:
+async def forget_by_hand(conn: Connection, ns: int, family: Collection[int]) -> list[Alias]:
     """Take away the aliases and merges of some entities that callers made, in the caller's transaction.
 
     Returns the aliases that no memory gives, by which texts may still mention the entities.
@@ -265,9 +265,7 @@ async def forget_by_hand(conn: AsyncConnection[Any], ns: int, family: Collection
     return await not_given(conn, ns, taken, but=())
 
 
-async def _take_by_hand(
-    conn: AsyncConnection[Any], ns: int, family: Collection[int], keys: Collection[str]
-) -> list[Alias]:
+async def _take_by_hand(conn: Connection, ns: int, family: Collection[int], keys: Collection[str]) -> list[Alias]:
     """Take away the aliases with some keys that callers gave some entities."""
     await take_aliases(conn, ns, keys)
     parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*keys])}
@@ -282,6 +280,6 @@ def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:
     return keys
 
 
-async def _hold(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> set[int]:
+async def _hold(conn: Connection, ns: int, entities: Collection[int]) -> set[int]:
     rows = await (await conn.execute(_HOLD, {"ns": ns, "entities": array_text(entities)})).fetchall()
     return {entity for (entity,) in rows}

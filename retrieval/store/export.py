@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any, LiteralString
 
 import orjson
-from psycopg import AsyncConnection
 from psycopg.types.json import set_json_loads
 
 from retrieval.store import namespaces
 from retrieval.store.changes import one_snapshot
 from retrieval.store.locking import SUPERSEDED
 from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Connection
 from retrieval.types.memory import MemoryInput, as_superseded
 
 ROWS_AT_ONCE = 128
@@ -41,7 +41,7 @@ _ALL: LiteralString = (
 
 
 @asynccontextmanager
-async def snapshot(conn: AsyncConnection[Any], name: str) -> AsyncIterator[Namespace]:
+async def snapshot(conn: Connection, name: str) -> AsyncIterator[Namespace]:
     """The namespace as it stands, in a transaction that sees no later change; raises NotFound if there is none.
 
     The connection is used for nothing else before or after.
@@ -53,13 +53,13 @@ async def snapshot(conn: AsyncConnection[Any], name: str) -> AsyncIterator[Names
         yield await namespaces.find(conn, name)
 
 
-async def count(conn: AsyncConnection[Any], ns: int) -> int:
+async def count(conn: Connection, ns: int) -> int:
     """The number of memories."""
     [[memories]] = await (await conn.execute(_COUNT, {"ns": ns})).fetchall()
     return int(memories)
 
 
-async def rows(conn: AsyncConnection[Any], ns: int) -> AsyncIterator[Sequence[dict[str, Any]]]:
+async def rows(conn: Connection, ns: int) -> AsyncIterator[Sequence[dict[str, Any]]]:
     """All memories as callers would send them, superseded and expired ones too, some at a time.
 
     The position of a turn is its place in its session, whether a caller gave it or not.

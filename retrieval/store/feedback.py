@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, LiteralString
 
 import msgspec
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
+from retrieval.store.pool import Connection
 from retrieval.types.journal import Feedback, FeedbackRequest
 
 MAX_ROWS = 100_000
@@ -50,26 +50,24 @@ _PAGE: LiteralString = (
 _DELETE: LiteralString = "delete from feedback where ns = %(ns)s"
 
 
-async def lock(conn: AsyncConnection[Any], ns: int) -> None:
+async def lock(conn: Connection, ns: int) -> None:
     """Block other writers of the namespace's feedback until the transaction ends."""
     await conn.execute(_LOCK, {"ns": ns})
 
 
-async def find(conn: AsyncConnection[Any], ns: int, feedback_id: str) -> bytes | None:
+async def find(conn: Connection, ns: int, feedback_id: str) -> bytes | None:
     """The fingerprint of stored feedback; None if there is none."""
     row = await (await conn.execute(_FIND, {"ns": ns, "id": feedback_id})).fetchone()
     return None if row is None else row[0]
 
 
-async def existing(conn: AsyncConnection[Any], ns: int, ids: Iterable[str]) -> frozenset[str]:
+async def existing(conn: Connection, ns: int, ids: Iterable[str]) -> frozenset[str]:
     """The subset of `ids` that are memories of the namespace."""
     rows = await (await conn.execute(_EXISTING, {"ns": ns, "ids": sorted(set(ids))})).fetchall()
     return frozenset(memory_id for (memory_id,) in rows)
 
 
-async def insert(
-    conn: AsyncConnection[Any], ns: int, feedback_id: str, request: FeedbackRequest, *, fingerprint: bytes
-) -> None:
+async def insert(conn: Connection, ns: int, feedback_id: str, request: FeedbackRequest, *, fingerprint: bytes) -> None:
     """Insert a row, after `lock` in the same transaction; deletes the oldest rows beyond `MAX_ROWS`.
 
     `feedback_id` is unused so far, `fingerprint` a hash of what the caller sent.
@@ -89,14 +87,14 @@ async def insert(
 
 
 async def read(
-    conn: AsyncConnection[Any], ns: int, *, after: int = 0, limit: int | None = None
+    conn: Connection, ns: int, *, after: int = 0, limit: int | None = None
 ) -> Sequence[tuple[int, Feedback]]:
     """Feedback with numbers above `after`, oldest first, each after its number in the namespace."""
     cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
     return [_numbered(row) for row in await cursor.fetchall()]
 
 
-async def delete(conn: AsyncConnection[Any], ns: int) -> int:
+async def delete(conn: Connection, ns: int) -> int:
     """Delete all feedback of the namespace; returns the number of rows."""
     return (await conn.execute(_DELETE, {"ns": ns})).rowcount
 

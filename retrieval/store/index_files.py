@@ -10,12 +10,11 @@ that is newer than a restored backup has no row. A dump copies the rows too, but
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString
-
-from psycopg import AsyncConnection
+from typing import LiteralString
 
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.store.changes import ARE_KEPT, CHANGED, SNAPSHOT, DatabaseSnapshot
+from retrieval.store.pool import Connection
 
 _ORIGIN: LiteralString = (
     "concat_ws(' ', (select system_identifier from pg_control_system()), pg_relation_filepath('memory_change'))"
@@ -44,30 +43,30 @@ _SINCE = PreparedStatement(
 )  # fmt: skip
 
 
-async def origin(conn: AsyncConnection[Any]) -> str:
+async def origin(conn: Connection) -> str:
     """Identifies the database, however it is reached; a restored dump is another one."""
     [(found,)] = await (await conn.execute("select " + _ORIGIN)).fetchall()
     return str(found)
 
 
-async def tokens(conn: AsyncConnection[Any]) -> set[str]:
+async def tokens(conn: Connection) -> set[str]:
     """The files that can still be brought up to date."""
     return {token for (token,) in await (await conn.execute(_TOKENS)).fetchall()}
 
 
-async def record(conn: AsyncConnection[Any], origin: str, token: str, ns: int, transactions: str) -> bool:
+async def record(conn: Connection, origin: str, token: str, ns: int, transactions: str) -> bool:
     """Record a file that has been written as of a snapshot; false if it could not be brought up to date."""
     parameters = {"origin": origin, "token": token, "ns": ns, "transactions": transactions}
     return bool(await (await conn.execute(_RECORD, parameters)).fetchall())
 
 
-async def forget(conn: AsyncConnection[Any], token: str, ns: int) -> None:
+async def forget(conn: Connection, token: str, ns: int) -> None:
     """Forget a file that was replaced."""
     await conn.execute(_FORGET, {"token": token, "ns": ns})
 
 
 async def since(
-    conn: AsyncConnection[Any], origin: str, token: str, ns: int, generation: int, transactions: str
+    conn: Connection, origin: str, token: str, ns: int, generation: int, transactions: str
 ) -> tuple[DatabaseSnapshot, Sequence[int]] | None:
     """The present snapshot and the ordinals that changed since a file was written.
 

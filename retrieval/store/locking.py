@@ -5,11 +5,10 @@ from __future__ import annotations
 from binascii import crc32
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import Any, LiteralString, NamedTuple
-
-from psycopg import AsyncConnection
+from typing import LiteralString, NamedTuple
 
 from postgres.arrays import array_text, text_array
+from retrieval.store.pool import Connection
 from retrieval.store.visibility import Which
 
 MOST_LOCKS = 128
@@ -97,19 +96,17 @@ class MemoryVersion(NamedTuple):
     place: int | None = None
 
 
-async def versions(conn: AsyncConnection[Any], ns: int, which: Which | None) -> Mapping[str, MemoryVersion]:
+async def versions(conn: Connection, ns: int, which: Which | None) -> Mapping[str, MemoryVersion]:
     """The versions of some memories, by id."""
     return {version.id: version for version in await _read(conn, ns, which)}
 
 
-async def lock(conn: AsyncConnection[Any], ns: int, which: Which | None) -> Sequence[MemoryVersion]:
+async def lock(conn: Connection, ns: int, which: Which | None) -> Sequence[MemoryVersion]:
     """The same, with their rows locked until the transaction ends."""
     return await _read(conn, ns, which, _LOCKED)
 
 
-async def _read(
-    conn: AsyncConnection[Any], ns: int, which: Which | None, ending: LiteralString = ""
-) -> Sequence[MemoryVersion]:
+async def _read(conn: Connection, ns: int, which: Which | None, ending: LiteralString = "") -> Sequence[MemoryVersion]:
     if which is None:
         return ()
     statement = _VERSIONS + " and (" + which.condition + ")" + ending
@@ -118,7 +115,7 @@ async def _read(
 
 
 async def lock_names(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     ns: int,
     *,
     sessions: Collection[str],
@@ -175,7 +172,7 @@ def _id_locks(ns: int, written: Collection[str], superseded: Collection[str]) ->
 
 
 async def chains(
-    conn: AsyncConnection[Any], ns: int, ids: Collection[str], superseded: Collection[str]
+    conn: Connection, ns: int, ids: Collection[str], superseded: Collection[str]
 ) -> Mapping[str, list[str]]:
     """Stored supersessions with which new ones could close a cycle: the superseded ids by id.
 

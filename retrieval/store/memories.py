@@ -13,7 +13,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import AsyncConnection, AsyncCursor
+from psycopg import AsyncCursor
 
 from graph.graph_rows import DocGraph
 from postgres.arrays import array_text, text_array
@@ -21,6 +21,7 @@ from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, 
 from retrieval.errors import NotFound
 from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
 from retrieval.store.namespaces import Namespace
+from retrieval.store.pool import Connection
 from retrieval.store.visibility import Which, by_id, seen_by
 from retrieval.text.analysis import TermBag
 from retrieval.types.memory import Kind, Memory, MemoryInput, as_superseded
@@ -177,7 +178,7 @@ class NewMemory:
         return self.input.id is not None
 
 
-async def insert(conn: AsyncConnection[Any], ns: int, memories: Mapping[int, NewMemory]) -> None:
+async def insert(conn: Connection, ns: int, memories: Mapping[int, NewMemory]) -> None:
     """Insert memories by ordinal, in their order. An existing id raises psycopg's UniqueViolation."""
     rows = memories.values()
     given = [memory.input for memory in rows]
@@ -224,7 +225,7 @@ def _json_array(values: Iterable[object]) -> str:
     return text_array([msgspec.json.encode(value).decode() for value in values])
 
 
-async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) -> StoredMemory:
+async def get(conn: Connection, namespace: Namespace, memory_id: str) -> StoredMemory:
     """One memory, whether or not searches can see it; raises NotFound if there is none with that id."""
     found = await read(conn, namespace.ns, by_id([memory_id]))
     if not found:
@@ -232,7 +233,7 @@ async def get(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str) 
     return found[0]
 
 
-async def read(conn: AsyncConnection[Any], ns: int, which: Which | None) -> Sequence[StoredMemory]:
+async def read(conn: Connection, ns: int, which: Which | None) -> Sequence[StoredMemory]:
     """Some memories, in the order of insertion."""
     if which is None:
         return ()
@@ -240,7 +241,7 @@ async def read(conn: AsyncConnection[Any], ns: int, which: Which | None) -> Sequ
     return sorted(await _all_stored(cursor), key=lambda each: each.doc)
 
 
-async def history(conn: AsyncConnection[Any], namespace: Namespace, memory_id: str, *, most: int) -> list[Memory]:
+async def history(conn: Connection, namespace: Namespace, memory_id: str, *, most: int) -> list[Memory]:
     """A memory with those it superseded and those that superseded it, in turn and in all branches, oldest first.
 
     At most `most`. Raises NotFound if there is none with that id.
@@ -252,9 +253,7 @@ async def history(conn: AsyncConnection[Any], namespace: Namespace, memory_id: s
     return [_stored(row).memory for row in rows]
 
 
-async def page(
-    conn: AsyncConnection[Any], ns: int, filters: Filters, *, after: int, limit: int
-) -> Sequence[StoredMemory]:
+async def page(conn: Connection, ns: int, filters: Filters, *, after: int, limit: int) -> Sequence[StoredMemory]:
     """Memories that match the filters with ordinals above `after`, in the order of insertion."""
     which = seen_by(SearchOptions(filters=filters, include_superseded=True))
     parameters = {**which.parameters, "ns": ns, "after": after, "limit": limit}
@@ -276,14 +275,12 @@ class Hydrated:
         return _hydrated(self._rows[row])
 
 
-async def hydrate(conn: AsyncConnection[Any], ns: int, docs: Iterable[int]) -> PendingResult:
+async def hydrate(conn: Connection, ns: int, docs: Iterable[int]) -> PendingResult:
     """Send the query for memories by ordinal; `Hydrated` reads the result."""
     return await send(conn, _HYDRATE, {"ns": ns, "docs": array_text(docs)})
 
 
-async def hydrate_by_id(
-    conn: AsyncConnection[Any], ns: int, ids: Iterable[str], which: Which
-) -> Mapping[str, HydratedMemory]:
+async def hydrate_by_id(conn: Connection, ns: int, ids: Iterable[str], which: Which) -> Mapping[str, HydratedMemory]:
     """Memories as search results show them, by id; those that are not among `which`, or do not exist, are absent."""
     parameters = {**which.parameters, "ns": ns, "ids": text_array([*ids])}
     rows = await (await conn.execute(_HYDRATE_BY_ID + which.condition, parameters, binary=True)).fetchall()
@@ -295,13 +292,13 @@ def asking_metadata(ns: int, metadata: Mapping[str, Any]) -> BoundStatement:
     return _WITH_METADATA, {"ns": ns, "metadata": msgspec.json.encode(metadata).decode()}
 
 
-async def delete(conn: AsyncConnection[Any], ns: int, docs: Sequence[int]) -> set[str]:
+async def delete(conn: Connection, ns: int, docs: Sequence[int]) -> set[str]:
     """Delete rows; returns the names that were given as entities."""
     rows = await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall()
     return {each["name"] for (given,) in rows for each in given}
 
 
-async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
+async def set_embeddings(conn: Connection, ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
     """Replace stored vectors, given by ordinal."""
     stored = list(embeddings)
     for start in range(0, len(stored), _EMBEDDINGS_AT_ONCE):
@@ -310,7 +307,7 @@ async def set_embeddings(conn: AsyncConnection[Any], ns: int, embeddings: Mappin
         await conn.execute(_SET_EMBEDDINGS, {"ns": ns, "docs": array_text(docs), "embeddings": vectors})
 
 
-async def refresh_supersession(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> list[int]:
+async def refresh_supersession(conn: Connection, ns: int, ids: Sequence[str]) -> list[int]:
     """Recompute when each id was first superseded; returns the ordinals that changed."""
     if not ids:
         return []

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, LiteralString
-
-from psycopg import AsyncConnection
+from typing import LiteralString
 
 from graph.names import entity_id, normalize, singular_key
 from postgres.arrays import array_text
+from retrieval.store.pool import Connection
 
 # An entity is also meant by its aliases, and by what is merged with it.
 _FAMILY: LiteralString = """
@@ -43,7 +42,7 @@ _MENTIONING: LiteralString = """
 """
 
 
-async def family_of(conn: AsyncConnection[Any], ns: int, name: str) -> list[int]:
+async def family_of(conn: Connection, ns: int, name: str) -> list[int]:
     """The entities that a name means: by itself, as an alias, and what is merged with these."""
     key = normalize(name)
     rows = await (await conn.execute(_FAMILY, {"ns": ns, "key": key, "entity": entity_id(key)})).fetchall()
@@ -51,7 +50,7 @@ async def family_of(conn: AsyncConnection[Any], ns: int, name: str) -> list[int]
 
 
 async def said_and_mentioned(
-    conn: AsyncConnection[Any], ns: int, name: str, *, family: Collection[int], speaker: str | None
+    conn: Connection, ns: int, name: str, *, family: Collection[int], speaker: str | None
 ) -> tuple[Sequence[str], Sequence[str]]:
     """The ids of the memories of a speaker, and of all others that mention a name, both in the order of insertion.
 

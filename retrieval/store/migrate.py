@@ -12,11 +12,9 @@ from importlib.resources.abc import Traversable
 from typing import LiteralString, NamedTuple
 
 import psycopg
-from psycopg import AsyncConnection
-from psycopg.rows import TupleRow
 
 from retrieval.errors import MigrationError
-from retrieval.store.pool import check_session, connect, describe, one_line, translated
+from retrieval.store.pool import Connection, check_session, connect, describe, one_line, translated
 
 LEAST_SERVER_VERSION = 160_000
 """PostgreSQL 16, as libpq numbers it."""
@@ -148,7 +146,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
             return [migration.version for migration in todo]
 
 
-async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
+async def pending(database: str | Connection) -> list[int]:
     """The versions that are not applied yet to a database, given by libpq URL or connection; read-only.
 
     Raises StoreUnavailable if it cannot be reached, MigrationError if its history does not match, see `outstanding`.
@@ -159,7 +157,7 @@ async def pending(database: str | AsyncConnection[TupleRow]) -> list[int]:
     return [migration.version for migration in outstanding(bundled(), await _applied(database))]
 
 
-async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
+async def _apply(db: Connection, migration: Migration) -> None:
     try:
         async with db.transaction():
             await db.execute(migration.sql.encode(), prepare=False)
@@ -170,12 +168,12 @@ async def _apply(db: AsyncConnection[TupleRow], migration: Migration) -> None:
         raise MigrationError(f"migration {migration.version} {migration.name!r} failed: {one_line(exc)}") from exc
 
 
-async def _applied(db: AsyncConnection[TupleRow]) -> list[Applied]:
+async def _applied(db: Connection) -> list[Applied]:
     [(exists,)] = await (await db.execute("select to_regclass('trivet_migration') is not null")).fetchall()
     return [Applied(*row) for row in await (await db.execute(_APPLIED)).fetchall()] if exists else []
 
 
-async def _check_server(db: AsyncConnection[TupleRow]) -> None:
+async def _check_server(db: Connection) -> None:
     """Raise MigrationError unless the server is new enough and has pgvector, and the database is in UTF-8."""
     version = db.info.server_version
     if version < LEAST_SERVER_VERSION:

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 from retrieval.errors import Conflict, InvalidInput, NamespaceNotFound, NotFound, VectorsReplaced
@@ -136,7 +135,7 @@ def check_new_name(name: str) -> None:
     check_names(namespace=name)
 
 
-async def find(conn: AsyncConnection[Any], name: str) -> Namespace:
+async def find(conn: Connection, name: str) -> Namespace:
     """The namespace with that name; raises InvalidInput for a bad name, NotFound if there is none."""
     check_name(name)
     namespace = await _find(conn, name)
@@ -152,19 +151,17 @@ async def opened(pool: Pool, name: str) -> AsyncIterator[tuple[Connection, Names
         yield conn, await find(conn, name)
 
 
-async def find_or_create(
-    conn: AsyncConnection[Any], name: str, *, embedder: EmbedderName = DEFAULT_EMBEDDER
-) -> Namespace:
+async def find_or_create(conn: Connection, name: str, *, embedder: EmbedderName = DEFAULT_EMBEDDER) -> Namespace:
     """The namespace with that name, created with this embedder and else default settings if missing."""
     return await _find(conn, name) or await _lock_or_create(conn, name, embedder)
 
 
-async def _find(conn: AsyncConnection[Any], name: str) -> Namespace | None:
+async def _find(conn: Connection, name: str) -> Namespace | None:
     row = await (await conn.execute(_FIND, {"name": name})).fetchone()
     return None if row is None else _decoded(*row)
 
 
-async def _lock_or_create(conn: AsyncConnection[Any], name: str, embedder: EmbedderName) -> Namespace:
+async def _lock_or_create(conn: Connection, name: str, embedder: EmbedderName) -> Namespace:
     [row] = await (await conn.execute(_LOCK_OR_CREATE, {"name": name, "embedder": embedder})).fetchall()
     return _decoded(*row)
 
@@ -174,7 +171,7 @@ def _decoded(ns: int, name: str, settings: dict[str, Any], *others: Any) -> Name
 
 
 async def put(
-    conn: AsyncConnection[Any], name: str, settings: NamespaceInput, *, embedder: EmbedderName = DEFAULT_EMBEDDER
+    conn: Connection, name: str, settings: NamespaceInput, *, embedder: EmbedderName = DEFAULT_EMBEDDER
 ) -> NamespaceInfo:
     """Create a namespace or change the settings that are given; a new one without an embedder gets `embedder`.
 
@@ -202,7 +199,7 @@ async def put(
         return described
 
 
-async def hold(conn: AsyncConnection[Any], ns: int, lock: LiteralString = "key share") -> int:
+async def hold(conn: Connection, ns: int, lock: LiteralString = "key share") -> int:
     """Keep a namespace and its embedder until the transaction ends; returns the generation of its vectors.
 
     With a stronger `lock` of its row than others hold it waits for them. Raises NotFound if it was deleted.
@@ -213,7 +210,7 @@ async def hold(conn: AsyncConnection[Any], ns: int, lock: LiteralString = "key s
     return int(row[0])
 
 
-async def hold_for_write(conn: AsyncConnection[Any], namespace: Namespace) -> None:
+async def hold_for_write(conn: Connection, namespace: Namespace) -> None:
     """Hold a namespace to which memories are written that were analysed for it as it was found.
 
     Raises NotFound if it was deleted, VectorsReplaced if it is of another generation by now.
@@ -222,7 +219,7 @@ async def hold_for_write(conn: AsyncConnection[Any], namespace: Namespace) -> No
         raise VectorsReplaced
 
 
-async def allocate_docs(conn: AsyncConnection[Any], namespace: Namespace, docs: int) -> range:
+async def allocate_docs(conn: Connection, namespace: Namespace, docs: int) -> range:
     """Allocate ordinals, committed at once so that writers do not block each other.
 
     Once a namespace has ordinals, its language stays, and only new vectors for all of them change its embedder. Raises
@@ -234,12 +231,12 @@ async def allocate_docs(conn: AsyncConnection[Any], namespace: Namespace, docs: 
     return range(row[0], row[0] + docs)
 
 
-async def count_written(conn: AsyncConnection[Any], ns: int, docs: int) -> None:
+async def count_written(conn: Connection, ns: int, docs: int) -> None:
     """Count at least so many ordinals as allocated."""
     await conn.execute(_COUNT_WRITTEN, {"ns": ns, "docs": docs})
 
 
-async def describe(conn: AsyncConnection[Any], names: Collection[str] | None = None) -> list[NamespaceInfo]:
+async def describe(conn: Connection, names: Collection[str] | None = None) -> list[NamespaceInfo]:
     """All namespaces, or those of these names, with their counts, sorted by name."""
     valid = None if names is None else [name for name in names if _NAME.fullmatch(name)]  # no other can exist
     rows = await (await conn.execute(_LIST, {"names": valid})).fetchall()
@@ -247,18 +244,18 @@ async def describe(conn: AsyncConnection[Any], names: Collection[str] | None = N
     return [msgspec.convert(dict(zip(fields, row, strict=True)), NamespaceInfo) for row in rows]
 
 
-async def embedders(conn: AsyncConnection[Any]) -> dict[str, list[str]]:
+async def embedders(conn: Connection) -> dict[str, list[str]]:
     """The names of at most `MOST_NAMED` namespaces of each embedder but the default one, by embedder."""
     rows = await (await conn.execute(_EMBEDDERS, {"default": DEFAULT_EMBEDDER, "most": MOST_NAMED})).fetchall()
     return dict(rows)
 
 
-async def largest(conn: AsyncConnection[Any], *, least: int) -> list[str]:
+async def largest(conn: Connection, *, least: int) -> list[str]:
     """Names of namespaces that have allocated at least `least` ordinals, largest first; at most 1,000."""
     return [name for (name,) in await (await conn.execute(_LARGEST, {"least": least})).fetchall()]
 
 
-async def delete(conn: AsyncConnection[Any], name: str) -> NamespaceReceipt:
+async def delete(conn: Connection, name: str) -> NamespaceReceipt:
     """Delete a namespace and everything in it, in one transaction; raises NotFound if it does not exist."""
     async with conn.transaction():
         await conn.execute(ALLOW_LONG_STATEMENTS)

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 
 import msgspec
-from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
+from retrieval.store.pool import Connection
 from retrieval.types.journal import LoggedQuery, ScoredId
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 
@@ -83,7 +83,7 @@ _TRIM: LiteralString = """
 """
 
 
-async def record(conn: AsyncConnection[Any], ns: int, entry: LoggedQuery, settings: QueryLogSettings) -> None:
+async def record(conn: Connection, ns: int, entry: LoggedQuery, settings: QueryLogSettings) -> None:
     """Insert one entry, after redaction, and delete those beyond the limit; `conn` is in autocommit mode.
 
     Does nothing if the namespace is gone.
@@ -100,37 +100,37 @@ async def record(conn: AsyncConnection[Any], ns: int, entry: LoggedQuery, settin
     await conn.execute(_RECORD, parameters)
 
 
-async def key(conn: AsyncConnection[Any], ns: int) -> bytes | None:
+async def key(conn: Connection, ns: int) -> bytes | None:
     """The key of the namespace's hashes, created on first use; None if the namespace is gone."""
     row = await (await conn.execute(_KEY, {"ns": ns})).fetchone()
     return None if row is None else row[0]
 
 
 async def read(
-    conn: AsyncConnection[Any], ns: int, *, after: int = 0, limit: int | None = None
+    conn: Connection, ns: int, *, after: int = 0, limit: int | None = None
 ) -> Sequence[tuple[int, LoggedQuery]]:
     """Entries with numbers above `after`, oldest first, each after its number in the namespace."""
     cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
     return [_numbered(row) for row in await cursor.fetchall()]
 
 
-async def find(conn: AsyncConnection[Any], ns: int, search_id: str) -> LoggedQuery | None:
+async def find(conn: Connection, ns: int, search_id: str) -> LoggedQuery | None:
     """The entry of one search; None if there is none."""
     row = await (await conn.execute(_FIND, {"ns": ns, "id": search_id})).fetchone()
     return None if row is None else _numbered(row)[1]
 
 
-async def delete(conn: AsyncConnection[Any], ns: int, *, ids: Sequence[str] | None = None) -> int:
+async def delete(conn: Connection, ns: int, *, ids: Sequence[str] | None = None) -> int:
     """Delete the entries of these searches, or all; returns the number deleted."""
     return (await conn.execute(_DELETE, {"ns": ns, "ids": None if ids is None else list(ids)})).rowcount
 
 
-async def redact(conn: AsyncConnection[Any], ns: int, ids: Sequence[str]) -> int:
+async def redact(conn: Connection, ns: int, ids: Sequence[str]) -> int:
     """Remove query text, hash and filters from the entries of these searches; returns the number changed."""
     return (await conn.execute(_REDACT, {"ns": ns, "ids": list(ids)})).rowcount
 
 
-async def trim(conn: AsyncConnection[Any]) -> int:
+async def trim(conn: Connection) -> int:
     """Delete entries beyond the age and number that the namespaces' settings allow; returns the number deleted.
 
     Entries of a namespace that has since disabled its log fall under the default settings.

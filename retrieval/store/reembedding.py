@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
 from retrieval.store import namespaces
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS
+from retrieval.store.pool import Connection
 from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName
@@ -70,24 +70,20 @@ _CHANGE = """
 """
 
 
-async def missing(
-    conn: AsyncConnection[Any], ns: int, model: str, *, after: int = -1, limit: int
-) -> dict[int, MemoryInput]:
+async def missing(conn: Connection, ns: int, model: str, *, after: int = -1, limit: int) -> dict[int, MemoryInput]:
     """What is embedded of the first memories above the ordinal `after` without a new vector of this model."""
     parameters = {"ns": ns, "model": model, "after": after, "limit": limit}
     rows = await (await conn.execute(_MISSING, parameters)).fetchall()
     return {doc: MemoryInput(text=text, title=title, speaker=speaker) for doc, text, title, speaker in rows}
 
 
-async def count(conn: AsyncConnection[Any], ns: int, model: str) -> tuple[int, int]:
+async def count(conn: Connection, ns: int, model: str) -> tuple[int, int]:
     """How many memories there are, and how many of them have a new vector of this model."""
     [row] = await (await conn.execute(_COUNT, {"ns": ns, "model": model})).fetchall()
     return row[0], row[1]
 
 
-async def add(
-    conn: AsyncConnection[Any], ns: int, model: str, docs: Collection[int], embeddings: NDArray[np.float32]
-) -> None:
+async def add(conn: Connection, ns: int, model: str, docs: Collection[int], embeddings: NDArray[np.float32]) -> None:
     """Store new vectors of memories' own texts, of unit length, but none of a memory that is being changed.
 
     `conn` is in a transaction that holds the namespace.
@@ -96,13 +92,13 @@ async def add(
     await conn.execute(_ADD, {"ns": ns, "model": model, "docs": array_text(docs), "embeddings": stored})
 
 
-async def lock(conn: AsyncConnection[Any], ns: int) -> None:
+async def lock(conn: Connection, ns: int) -> None:
     """Wait for the namespace's writers and keep new ones out until the transaction ends."""
     await conn.execute(ALLOW_LONG_STATEMENTS)
     await namespaces.hold(conn, ns, "update")
 
 
-async def replace(conn: AsyncConnection[Any], ns: int, embedder: EmbedderName) -> int:
+async def replace(conn: Connection, ns: int, embedder: EmbedderName) -> int:
     """Put the new vectors, of which none is missing, in the place of the old ones; returns how many.
 
     `conn` is in the transaction that holds `lock`.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from msgspec import Struct
-from psycopg import AsyncConnection
 
 from retrieval.store.agreement import kendall_tau, overlap, rank_biased_overlap
+from retrieval.store.pool import Connection
 from retrieval.store.query_log import NUMBERED
 
 MAX_ROWS = 50_000
@@ -66,9 +66,7 @@ class ShadowSummary(Struct, frozen=True):
     median_candidate_ms: float | None
 
 
-async def record(
-    conn: AsyncConnection[Any], ns: int, search_id: str, *, live: ShadowRanking, candidate: ShadowRanking
-) -> None:
+async def record(conn: Connection, ns: int, search_id: str, *, live: ShadowRanking, candidate: ShadowRanking) -> None:
     """Insert one comparison and delete those beyond the limit; `conn` is in autocommit mode.
 
     Does nothing if the namespace is gone.
@@ -90,7 +88,7 @@ async def record(
     await conn.execute(_RECORD, parameters)
 
 
-async def summary(conn: AsyncConnection[Any], live: str, candidate: str) -> ShadowSummary:
+async def summary(conn: Connection, live: str, candidate: str) -> ShadowSummary:
     """Compare two profiles, given by label, over all namespaces."""
     [row] = await (await conn.execute(_SUMMARY, {"live": live, "candidate": candidate})).fetchall()
     return ShadowSummary(live, candidate, *row)

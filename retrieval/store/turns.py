@@ -9,13 +9,13 @@ concurrently, and the writer starts over.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, LiteralString
+from typing import LiteralString
 
 from pgvector import HalfVector
-from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, text_array
 from postgres.prepared import PreparedStatement
+from retrieval.store.pool import Connection
 from retrieval.store.sessions import Place, Turn
 
 # `except` also removes duplicates of turns near two places. An array, because the planner may turn a join into a scan
@@ -59,9 +59,7 @@ PLACES = PreparedStatement("select doc, place from turn where ns = %(ns)s and do
 """The places of turns in their sessions; `docs` are ordinals."""
 
 
-async def around(
-    conn: AsyncConnection[Any], ns: int, places: Iterable[Place], *, gone: Collection[int] = ()
-) -> list[Turn]:
+async def around(conn: Connection, ns: int, places: Iterable[Place], *, gone: Collection[int] = ()) -> list[Turn]:
     """The stored turns near some places: two before each and at least two from it on, except those in `gone`."""
     wanted = sorted(set(places))
     if not wanted:
@@ -81,7 +79,7 @@ async def around(
 
 
 async def change(
-    conn: AsyncConnection[Any], ns: int, *, gone: Collection[int], added: Sequence[Turn], relinked: Sequence[Turn]
+    conn: Connection, ns: int, *, gone: Collection[int], added: Sequence[Turn], relinked: Sequence[Turn]
 ) -> None:
     """Delete turns by ordinal, insert `added`, and update the neighbours of `relinked`."""
     if not (gone or added or relinked):

@@ -7,9 +7,7 @@ it compares those as well (`vectors.by_index`).
 
 from __future__ import annotations
 
-from typing import Any
-
-from psycopg import AsyncConnection
+from retrieval.store.pool import Connection
 
 MOST_OUTSIDE = 20_000
 """The latest ordinals of a namespace, whose vectors stay outside: to compare as many takes the database 20 to 40 ms."""
@@ -39,7 +37,7 @@ _ENTER = """
 """
 
 
-async def enter_some(conn: AsyncConnection[Any]) -> None:
+async def enter_some(conn: Connection) -> None:
     """Enter some vectors of all but the latest memories of each namespace, the oldest first.
 
     A twentieth of them, between 200 and 2,000, in short transactions, so that a pass takes seconds; `conn` is in none.

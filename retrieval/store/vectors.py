@@ -12,10 +12,10 @@ from typing import Any, LiteralString, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
-from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, integers, text_array
 from retrieval.errors import VectorsReplaced
+from retrieval.store.pool import Connection
 from retrieval.store.visibility import Which
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
@@ -61,7 +61,7 @@ class Stored(NamedTuple):
     own: NDArray[np.float32]
 
 
-async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int], *, generation: int) -> Stored:
+async def read(conn: Connection, ns: int, docs: Collection[int], *, generation: int) -> Stored:
     """The vectors of some memories, in any order; those deleted in the meantime are absent.
 
     Raises VectorsReplaced if they are of another generation by now.
@@ -70,7 +70,7 @@ async def read(conn: AsyncConnection[Any], ns: int, docs: Collection[int], *, ge
 
 
 async def read_own(
-    conn: AsyncConnection[Any], ns: int, docs: Mapping[str, int], *, generation: int
+    conn: Connection, ns: int, docs: Mapping[str, int], *, generation: int
 ) -> dict[str, NDArray[np.float32]]:
     """The vectors of memories' own texts, of turns without the preceding ones, by the keys of their ordinals.
 
@@ -82,9 +82,7 @@ async def read_own(
     return {key: own[doc] for key, doc in docs.items() if doc in own}
 
 
-async def read_moved(
-    conn: AsyncConnection[Any], ns: int, docs: Sequence[int], ids: Sequence[str], *, generation: int
-) -> Stored:
+async def read_moved(conn: Connection, ns: int, docs: Sequence[int], ids: Sequence[str], *, generation: int) -> Stored:
     """The current vectors of memories that were updated, given by former ordinals, which key the result, and ids.
 
     Those deleted in the meantime are absent. Raises VectorsReplaced if they are of another generation by now.
@@ -92,15 +90,13 @@ async def read_moved(
     return await _stored(conn, _READ_MOVED, {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}, generation)
 
 
-async def check_generation(conn: AsyncConnection[Any], ns: int, generation: int) -> None:
+async def check_generation(conn: Connection, ns: int, generation: int) -> None:
     """Raise VectorsReplaced unless whatever vectors were read before this are of that generation."""
     if await (await conn.execute(_GENERATION, {"ns": ns})).fetchone() != (generation,):
         raise VectorsReplaced
 
 
-async def _stored(
-    conn: AsyncConnection[Any], statement: LiteralString, parameters: Mapping[str, Any], generation: int
-) -> Stored:
+async def _stored(conn: Connection, statement: LiteralString, parameters: Mapping[str, Any], generation: int) -> Stored:
     [[found, *sent]] = await (await conn.execute(statement, parameters, binary=True)).fetchall()
     if found != generation:
         raise VectorsReplaced
@@ -166,7 +162,7 @@ def breadth(ef_search: int, memories: int, share: float) -> int:
 
 
 async def by_index(
-    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, which: Which, ef_search: int
+    conn: Connection, ns: int, embedding: HalfVector, *, k: int, which: Which, ef_search: int
 ) -> list[tuple[int, float]]:
     """Approximate nearest neighbours of a unit vector among some memories, as (ordinal, cosine), roughly in order.
 
@@ -182,9 +178,7 @@ async def by_index(
     return await cursor.fetchall() + await unindexed.fetchall()
 
 
-async def exactly(
-    conn: AsyncConnection[Any], ns: int, embedding: HalfVector, *, k: int, which: Which
-) -> list[tuple[int, float]]:
+async def exactly(conn: Connection, ns: int, embedding: HalfVector, *, k: int, which: Which) -> list[tuple[int, float]]:
     """Exact nearest neighbours among some memories: like `by_index`, but in order, ties by id."""
     parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
     statement = _EXACTLY[0] + which.condition + _EXACTLY[1]

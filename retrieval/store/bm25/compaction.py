@@ -16,17 +16,17 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from postgres.arrays import array_text, integers
 from retrieval.errors import NotFound
 from retrieval.store.bm25.blocks import PostingTable, pack
 from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
 from retrieval.store.bm25.segments import Segment, Segments
+from retrieval.store.pool import Connection
 
 TIER_WIDTH = 8
 """Number of segments of one size class that are merged into one of the next."""
@@ -71,19 +71,19 @@ _ALIVE: LiteralString = """
 """
 
 
-async def unpacked(conn: AsyncConnection[Any]) -> dict[str, int]:
+async def unpacked(conn: Connection) -> dict[str, int]:
     """Memories that are not packed into segments yet, by namespace, where there are any."""
     cursor = await conn.execute(_COUNT_TAILS)
     return dict(await cursor.fetchall())
 
 
-async def namespaces_to_compact(conn: AsyncConnection[Any], *, least: int) -> list[int]:
+async def namespaces_to_compact(conn: Connection, *, least: int) -> list[int]:
     """Namespaces with at least `least` unpacked memories or tombstones, or with leftovers of a crash."""
     cursor = await conn.execute(_CANDIDATES, {"least": least})
     return [ns for (ns,) in await cursor.fetchall()]
 
 
-async def compact(conn: AsyncConnection[Any], ns: int, *, least: int = 1) -> int:
+async def compact(conn: Connection, ns: int, *, least: int = 1) -> int:
     """Pack a namespace's tail if it has at least `least` memories, then merge the segments that are due.
 
     Does nothing if another process is compacting the namespace; stops if the namespace is deleted. `conn` is in

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from postgres.arrays import array_text
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable, find
+from retrieval.store.pool import Connection
 from retrieval.text.analysis import TermBag
 
 # Concatenates four columns; int4send writes big-endian.
@@ -74,14 +74,14 @@ _REMOVE_FROM_TAIL = """
 _BURY = "insert into bm25_tombstone (ns, doc) select %(ns)s, unnest(%(docs)s::int[])"
 
 
-async def append(conn: AsyncConnection[Any], ns: int, bags: Mapping[int, TermBag]) -> None:
+async def append(conn: Connection, ns: int, bags: Mapping[int, TermBag]) -> None:
     """Add new memories, keyed by ordinal, to the tail, in the caller's transaction."""
     terms = [bag.terms.astype("<i8", copy=False).tobytes() for bag in bags.values()]
     tfs = [bag.tfs.astype("<u2", copy=False).tobytes() for bag in bags.values()]
     await conn.execute(_APPEND, {"ns": ns, "docs": array_text(bags), "terms": terms, "tfs": tfs})
 
 
-async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> None:
+async def remove(conn: Connection, ns: int, docs: Collection[int]) -> None:
     """Remove memories from the index, in the transaction that deletes their rows. Does not block."""
     if not docs:
         return
@@ -91,7 +91,7 @@ async def remove(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> 
         await conn.execute(_BURY, {"ns": ns, "docs": packed})
 
 
-async def remove_from_tail(conn: AsyncConnection[Any], ns: int, docs: Collection[int]) -> set[int]:
+async def remove_from_tail(conn: Connection, ns: int, docs: Collection[int]) -> set[int]:
     """Remove memories from the tail; returns those that were there, and that nobody else is removing."""
     cursor = await conn.execute(_REMOVE_FROM_TAIL, {"ns": ns, "docs": array_text(sorted(docs))})
     return {doc for (doc,) in await cursor.fetchall()}

@@ -10,13 +10,12 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import Any, LiteralString, NamedTuple
-
-from psycopg import AsyncConnection
+from typing import LiteralString, NamedTuple
 
 from retrieval.store import namespaces
 from retrieval.store.bm25.blocks import PostingTable, joined, unpack
 from retrieval.store.bm25.postings import TAIL, unpack_tail
+from retrieval.store.pool import Connection
 
 MEMORIES_AT_ONCE = 8_000
 """Approximate number of memories whose postings are held at a time, as those of a range of terms."""
@@ -57,7 +56,7 @@ class Segment(NamedTuple):
 class Segments:
     """The segments of one namespace. Writing requires the namespace's compaction lock."""
 
-    def __init__(self, conn: AsyncConnection[Any], ns: int) -> None:
+    def __init__(self, conn: Connection, ns: int) -> None:
         """`conn` is in autocommit mode."""
         self._conn = conn
         self._ns = ns
@@ -120,7 +119,7 @@ class Segments:
                     await self._conn.execute(statement, {"ns": self._ns, "segment": segment})
 
 
-async def read_all(conn: AsyncConnection[Any], ns: int, *, memories: int) -> AsyncIterator[PostingTable]:
+async def read_all(conn: Connection, ns: int, *, memories: int) -> AsyncIterator[PostingTable]:
     """All postings of a namespace of about so many `memories`, in the snapshot of `conn`'s transaction.
 
     As `Segments.by_ranges` has them; they may include deleted memories.

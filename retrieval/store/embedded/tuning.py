@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple
-
-from psycopg import AsyncConnection
+from typing import LiteralString, NamedTuple
 
 from retrieval.machine import memory_bytes, processors
+from retrieval.store.pool import Connection
 
 _MIB = 1024 * 1024
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
@@ -75,7 +74,7 @@ class ServerSettings(NamedTuple):
     index_bytes: int
 
 
-async def server_settings(conn: AsyncConnection[Any]) -> ServerSettings:
+async def server_settings(conn: Connection) -> ServerSettings:
     """Read the settings of the server that `conn` is connected to."""
     [row] = await (await conn.execute(_SETTINGS)).fetchall()
     return ServerSettings(*row)
