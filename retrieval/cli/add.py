@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.inputs import KINDS, convert, parse_metadata
+from retrieval.cli.inputs import KINDS, convert, metadata_option
 from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import print_json
 from retrieval.errors import InvalidInput
@@ -33,7 +33,7 @@ from retrieval.types.memory import MemoryInput, as_superseded
 @click.option("--created-at", help="When it happened, RFC 3339 with a zone.  [default: now]")
 @click.option("--expires-at", help="When it stops being true.")
 @click.option("--tag", "tags", multiple=True, help="May be given several times.")
-@click.option("--metadata", help="A JSON object.")
+@metadata_option("A JSON object.")
 @click.option("--entity", "entities", multiple=True, metavar="NAME[:TYPE]", help="An entity that it mentions.")
 @click.option("--supersedes", multiple=True, help="Id of a memory that it replaces in answers; several times.")
 @namespace_option
@@ -41,10 +41,8 @@ from retrieval.types.memory import MemoryInput, as_superseded
 def command(text: str | None, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:
     """Add or replace one memory: TEXT, or standard input where it is missing or "-"."""
     fields["text"] = _standard_input() if text in (None, "-") else text
-    fields["metadata"] = parse_metadata(fields["metadata"])
-    fields["tags"] = list(fields["tags"])
     fields["entities"] = [_entity(entity) for entity in fields["entities"]]
-    fields["supersedes"] = as_superseded(list(fields["supersedes"]))
+    fields["supersedes"] = as_superseded(fields["supersedes"])
     memory = convert(fields, MemoryInput)
     (result,) = with_engine(settings, lambda engine: engine.add(namespace, [memory]))
     if as_json:

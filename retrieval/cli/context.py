@@ -29,13 +29,13 @@ from retrieval.types.search import ContextRequest, ContextResponse
 @click.option("--explain", is_flag=True, help="With --json: also the ranked results.")
 @namespace_option
 @common_options
-def command(query: str, fields: dict[str, Any], namespace: str, settings: Settings, as_json: bool, **own: Any) -> None:
+def command(query: str, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:
     """Assemble the context pack that answers QUERY.
 
     The pack goes to standard output, a line about it to standard error. A namespace that does not exist gives an
     empty pack.
     """
-    request = convert({**fields, **own, "query": query}, ContextRequest)
+    request = convert({"query": query, **fields}, ContextRequest)
 
     async def pack(engine: Trivet) -> ContextResponse:
         with suppress(NotFound):  # which the response tells

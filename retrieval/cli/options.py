@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import reduce, wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,11 @@ def checked(parse: Callable[[str], Any], *, missing: Any = None) -> AnyFunction:
     return callback
 
 
+def together(*parameters: Decorator) -> Decorator:
+    """A decorator that declares options in this order."""
+    return lambda function: reduce(lambda command, parameter: parameter(command), reversed(parameters), function)
+
+
 def gathered(parameters: Sequence[Decorator], gather: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
     """A decorator that declares options and hands their values to the command as others.
 
@@ -107,10 +112,7 @@ def gathered(parameters: Sequence[Decorator], gather: Callable[[dict[str, Any]],
             made = gather(values)
             return function(*arguments, **values, **made)
 
-        command: AnyFunction = gathering
-        for parameter in reversed(parameters):
-            command = parameter(command)
-        return command
+        return together(*parameters)(gathering)
 
     return decorate
 

@@ -23,11 +23,9 @@ from retrieval.types.search import SearchRequest, SearchResponse, SearchResult
 @click.option("--explain", is_flag=True, help="Also the graph's paths and merged duplicates.")
 @namespace_option
 @common_options
-def command(
-    query: str, fields: dict[str, Any], explain: bool, namespace: str, settings: Settings, as_json: bool
-) -> None:
+def command(query: str, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:
     """Rank the memories of a namespace for QUERY."""
-    request = convert({**fields, "query": query, "explain": explain}, SearchRequest)
+    request = convert({"query": query, **fields}, SearchRequest)
 
     async def search(engine: Trivet) -> SearchResponse:
         await engine.load(namespace)  # a process of one query has no later one for which a partial answer saves time
