@@ -85,6 +85,7 @@ class Gateway(ASGIMiddleware):
             raise
         finally:
             seconds, told = time.perf_counter() - started, status or 500
+            scope["state"]["status"] = told
             route = route_of(scope)
             method = OTHER if route == UNROUTED else scope["method"]
             self._state.metrics.observe_request(method, route, told, seconds)

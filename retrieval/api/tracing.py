@@ -11,7 +11,7 @@ from threading import Thread
 
 from litestar.enums import ScopeType
 from litestar.middleware import ASGIMiddleware
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Receive, Scope, Send
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -30,7 +30,7 @@ STOP_S = 5.0
 
 
 class Tracing(ASGIMiddleware):
-    """Wraps the application: each request but those of probes is a span in the trace that its caller began.
+    """Wraps the gateway: each request but those of probes is a span in the trace that its caller began.
 
     It is named by method and route. Its attributes are those of OpenTelemetry's HTTP conventions and what `describe`
     adds. There is no text among them, neither a query's nor a memory's.
@@ -73,14 +73,6 @@ class Tracing(ASGIMiddleware):
         if is_open(path) or path == "/metrics":
             await next_app(scope, receive, send)
             return
-        status = 500
-
-        async def send_and_note(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         known = scope["method"] in HTTPMethod.__members__
         with self._tracer.start_as_current_span(
@@ -96,9 +88,9 @@ class Tracing(ASGIMiddleware):
             set_status_on_exception=False,
         ) as span:
             try:
-                await next_app(scope, receive, send_and_note)
+                await next_app(scope, receive, send)
             finally:
-                route = route_of(scope)
+                route, status = route_of(scope), scope["state"]["status"]
                 if route != UNROUTED:
                     span.update_name(f"{scope['method']} {route}")
                     span.set_attribute("http.route", route)
