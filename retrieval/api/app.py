@@ -130,10 +130,9 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
     """Hand the engine to the handlers and maintain it for as long as the block lasts."""
     api.opened = engine
     secrets = api.settings.secrets
-    # What first queries would wait for, and would otherwise read themselves.
-    warming = asyncio.create_task(_logged(engine.warm, "warming", secrets))
     beside = (
-        warming,
+        # What first queries would wait for, and would otherwise read themselves.
+        asyncio.create_task(_logged(engine.warm, "warming", secrets)),
         asyncio.create_task(_repeat(engine.maintain, MAINTENANCE_INTERVAL_S, "maintenance", secrets)),
         asyncio.create_task(_repeat(engine.trim_changes, TRIM_INTERVAL_S, "trimming", secrets)),
     )

@@ -28,5 +28,6 @@ main = TrivetGroup(
             help="Show the version and exit.",
         )
     ],
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Settings come from TRIVET_* variables; TRIVET_LOG_LEVEL=debug shows the traceback of a failure.",
 )

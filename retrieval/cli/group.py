@@ -61,9 +61,6 @@ class Failure(click.ClickException):
 class TrivetGroup(click.Group):
     """Commands by name, imported when asked for."""
 
-    def __init__(self, **attributes: Any) -> None:
-        super().__init__(context_settings={"help_option_names": ["-h", "--help"]}, **attributes)
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, the most used first."""
         return list(COMMANDS)

@@ -108,9 +108,9 @@ def gathered(parameters: Sequence[Decorator], gather: Callable[[dict[str, Any]],
 
     def decorate(function: AnyFunction) -> AnyFunction:
         @wraps(function)
-        def gathering(*arguments: Any, **values: Any) -> Any:
+        def gathering(**values: Any) -> Any:
             made = gather(values)
-            return function(*arguments, **values, **made)
+            return function(**values, **made)
 
         return together(*parameters)(gathering)
 

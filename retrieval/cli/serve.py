@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import click
 
@@ -16,12 +17,9 @@ from retrieval.settings import Settings
 @click.option("--host", help="Address to listen on; a public one needs TRIVET_API_KEY.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65_535), help="Port to listen on.  [default: 8321]")
 @click.option("--workers", type=click.IntRange(1, 256), help="Server processes.  [default: 1]")
-def command(settings: Settings, host: str | None, port: int | None, workers: int | None) -> None:
+def command(settings: Settings, **given: Any) -> None:
     """Run the HTTP server until Ctrl-C."""
     from retrieval.api.server import run  # brings all of Litestar
 
     logging.getLogger().setLevel(settings.log_level.upper())
-    host = settings.host if host is None else host
-    port = settings.port if port is None else port
-    workers = settings.workers if workers is None else workers
-    run(replace(settings, host=host, port=port, workers=workers))
+    run(replace(settings, **{name: value for name, value in given.items() if value is not None}))
