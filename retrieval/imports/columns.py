@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -87,20 +86,20 @@ def memory_of_row(
             "position": _position(values.get("position")),
         }
     except InvalidInput as exc:
-        return replace(refused(place, exc), line=line)
+        return refused(place, exc, line)
     chat = "speaker" in fields or "session_id" in fields
     others = {key: value for key, value in row.items() if key not in columns.values() and value not in (None, "")}
     if isinstance(own := others.get("metadata"), Mapping):
         others = {**own, **{key: value for key, value in others.items() if key != "metadata"}}
     parts = [str(values.get(name)) for name in ("created_at", "session_id", "speaker", "text")]
-    record = memory_record(
+    return memory_record(
         place,
+        line,
         id=str(values["id"]) if "id" in values else ids.next(*parts),
         kind=values.get("kind", "message" if chat else "memory"),
         metadata=others or None,
         **fields,
     )
-    return replace(record, line=line)
 
 
 def _plain(name: str) -> str:

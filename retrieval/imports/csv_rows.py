@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.columns import columns_of, memory_of_row
@@ -56,12 +55,12 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     for row in rows:
         place = f"line {reader.line_num}"
         if isinstance(row, InvalidInput):
-            yield replace(refused(place, row), line=reader.line_num)
+            yield refused(place, row, reader.line_num)
         elif not any(row):
             yield SkippedRecord(place=place, reason="empty row")
         elif len(row) != len(header):
             reason = f"has {len(row)} columns where the header has {len(header)}"
-            yield replace(refused(place, reason), line=reader.line_num)
+            yield refused(place, reason, reader.line_num)
         else:
             yield memory_of_row(dict(zip(header, row, strict=True)), place, reader.line_num, context, ids)
 

@@ -13,7 +13,7 @@ from retrieval.evaluation.folder import CORPUS_FIELDS, CorpusReader
 from retrieval.imports.chat_messages import is_conversation, read_conversation
 from retrieval.imports.columns import has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
-from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord
+from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord, refused
 from retrieval.lifecycle.export import MARK, ExportHeader, read_header
 from retrieval.types.memory import MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
@@ -105,7 +105,7 @@ def _read_conversations(source: ImportFile, context: ImportContext) -> Records:
     for number, raw in _lines(source, context):
         row = _object(raw)
         if row is None or not is_conversation(row):
-            yield SourceRecord(place=f"line {number}", line=number, memory=InvalidInput("has no messages"))
+            yield refused(f"line {number}", "has no messages", number)
         else:
             yield from read_conversation(row, f"line {number}", number, context, ids)
 
@@ -115,7 +115,7 @@ def _read_mapped(source: ImportFile, context: ImportContext) -> Records:
     for number, raw in _lines(source, context):
         row = _object(raw)
         if row is None:
-            yield SourceRecord(place=f"line {number}", line=number, memory=InvalidInput("is not a JSON object"))
+            yield refused(f"line {number}", "is not a JSON object", number)
         else:
             yield memory_of_row(row, f"line {number}", number, context, ids)
 

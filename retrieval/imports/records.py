@@ -118,7 +118,7 @@ class ImportContext:
         return localized
 
 
-def memory_record(place: str, **fields: Any) -> SourceRecord:
+def memory_record(place: str, line: int | None = None, **fields: Any) -> SourceRecord:
     """A record of a memory with these fields, checked as the API checks them; None counts as not given.
 
     Null bytes and lone surrogates are mended; names and titles that are too long are cut.
@@ -136,7 +136,7 @@ def memory_record(place: str, **fields: Any) -> SourceRecord:
         memory = exc
     except RecursionError:
         memory = InvalidInput("is nested too deeply", loc=("metadata",))
-    return SourceRecord(place=place, memory=memory, size=len(given["text"]) if "text" in given else 0)
+    return SourceRecord(place=place, line=line, memory=memory, size=len(given["text"]))
 
 
 def text_naming(name: str, text: str) -> str:
@@ -156,9 +156,10 @@ def relation_record(place: str, format_: str, source: str, type_: str, target: s
     )
 
 
-def refused(place: str, reason: str | InvalidInput) -> SourceRecord:
+def refused(place: str, reason: str | InvalidInput, line: int | None = None) -> SourceRecord:
     """A record of what could not be read."""
-    return SourceRecord(place=place, memory=reason if isinstance(reason, InvalidInput) else InvalidInput(reason))
+    fault = reason if isinstance(reason, InvalidInput) else InvalidInput(reason)
+    return SourceRecord(place=place, line=line, memory=fault)
 
 
 def source_id(source: str, *parts: Any) -> str:

@@ -169,7 +169,7 @@ def _record(
     )
 
 
-def _header(line: str) -> _ChatEntry | None:
+def _header(line: str, number: int = 0) -> _ChatEntry | None:
     """The entry that a line begins; None for a line that goes on."""
     begin = line[:_MAX_HEADER_CHARS].translate(_SPACES)
     match = _HEADER.match(begin.lstrip("".join(map(chr, _MARKS)) + " "))
@@ -178,7 +178,7 @@ def _header(line: str) -> _ChatEntry | None:
     date = (int(match[1]), int(match[2]), int(match[3]))
     clock = (int(match[5]), int(match[6]), int(match[7] or 0))
     rest = match[9] + line[_MAX_HEADER_CHARS:]
-    return _ChatEntry(line=0, date=date, clock=clock, half=(match[4] or match[8] or "").lower(), lines=[rest])
+    return _ChatEntry(line=number, date=date, clock=clock, half=(match[4] or match[8] or "").lower(), lines=[rest])
 
 
 def _entries(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry | SkippedRecord]:
@@ -186,12 +186,10 @@ def _entries(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry 
     entry: _ChatEntry | None = None
     for number, raw in enumerate(source.part(*FILES).text(context), start=1):
         line = raw.rstrip("\r\n")
-        begun = _header(line)
-        if begun is not None:
+        if (begun := _header(line, number)) is not None:
             if entry is not None:
                 yield entry
             entry = begun
-            entry.line = number
         elif entry is not None:
             entry.lines.append(line)
         elif line.translate(_MARKS).strip():
