@@ -21,7 +21,9 @@ from starlette.applications import Starlette
 from retrieval.installation import installed_version
 from retrieval.types.search import SearchResult
 from trivet._async_client import AsyncClient
-from trivet.errors import InvalidInput, NotFound, TrivetError
+from trivet.errors import InvalidInput, TrivetError
+from trivet.integrations import recalled
+from trivet.integrations.either_client import found
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,10 +57,7 @@ class Tools:
 
     async def recall(self, ctx: Context, query: str, limit: int = 5) -> str:
         """Memories most relevant to a question, best first, with ids and dates."""
-        rows = [
-            {"id": each.id, "created_at": each.created_at, "speaker": each.speaker, "text": each.text}
-            for each in await self._found(ctx, query, limit)
-        ]
+        rows = [recalled(each) for each in await self._found(ctx, query, limit)]
         return msgspec.json.encode(rows).decode()
 
     async def get_context(self, ctx: Context, query: str, max_tokens: int = 1024) -> str:
@@ -94,10 +93,7 @@ class Tools:
 
     async def _found(self, ctx: Context, query: str, limit: int) -> list[SearchResult]:
         top_k = max(1, min(limit, MAX_RESULTS))
-        try:
-            return (await self._client.search(query, namespace=self._namespace_of(ctx), top_k=top_k)).results
-        except NotFound:  # nothing was remembered yet
-            return []
+        return await found(self._client, query, namespace=self._namespace_of(ctx), top_k=top_k)
 
     def _address(self, ctx: Context, memory_id: str) -> str:
         request: Any = ctx.request_context.request

@@ -33,6 +33,11 @@ def metadata_of(result: SearchResult) -> dict[str, Any]:
     return {**result.metadata, **{name: known[name] for name in shown}}
 
 
+def recalled(result: SearchResult) -> dict[str, Any]:
+    """What a tool of an assistant returns of a memory."""
+    return {"id": result.id, "created_at": result.created_at, "speaker": result.speaker, "text": result.text}
+
+
 def storable(text: str) -> str:
     r"""A text without what no memory may hold: null bytes, and halves of surrogate pairs.
 

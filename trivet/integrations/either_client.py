@@ -101,6 +101,13 @@ async def delete(client: EitherClient, ids: Sequence[str], /, **named: Any) -> N
             await client.delete_all(ids=ids[start : start + BATCH], **named)
 
 
+async def every(client: EitherClient, /, **filters: Any) -> AsyncIterator[StoredMemory]:
+    """All memories that meet the filters; none in a namespace that does not exist yet."""
+    with suppress(NotFound):
+        async for memory in client.get_all(**filters):
+            yield memory
+
+
 async def found(client: EitherClient, /, query: str, **fields: Any) -> list[SearchResult]:
     """What a search finds; nothing in a namespace that does not exist yet."""
     try:

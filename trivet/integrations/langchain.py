@@ -77,7 +77,7 @@ class TrivetVectorStore(VectorStore):
             namespace: None for the client's. One that does not exist yet has no documents.
         """
         self._client = client
-        self._named: dict[str, Any] = {} if namespace is None else {"namespace": namespace}
+        self._namespace = namespace
 
     @classmethod
     def from_texts(  # type: ignore[override]  # a store needs a client
@@ -135,7 +135,7 @@ class TrivetVectorStore(VectorStore):
             InvalidInput: some were refused; the others are stored.
             ValueError: there are more or fewer `metadatas` or `ids` than texts.
         """
-        return run(self._client, add, _memories(texts, metadatas, ids, fields), **self._named)
+        return run(self._client, add, _memories(texts, metadatas, ids, fields), namespace=self._namespace)
 
     async def aadd_texts(
         self,
@@ -146,23 +146,23 @@ class TrivetVectorStore(VectorStore):
         **fields: Any,
     ) -> list[str]:
         """As `add_texts`."""
-        return await arun(self._client, add, _memories(texts, metadatas, ids, fields), **self._named)
+        return await arun(self._client, add, _memories(texts, metadatas, ids, fields), namespace=self._namespace)
 
     def delete(self, ids: list[str] | None = None, **named: Any) -> bool:
         """Delete documents, of which some may not exist; raises ValueError without ids."""
-        return run(self._client, _delete, ids, **{**self._named, **named})
+        return run(self._client, _delete, ids, **{"namespace": self._namespace, **named})
 
     async def adelete(self, ids: list[str] | None = None, **named: Any) -> bool:
         """As `delete`."""
-        return await arun(self._client, _delete, ids, **{**self._named, **named})
+        return await arun(self._client, _delete, ids, **{"namespace": self._namespace, **named})
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """Those of the documents that exist, in the order of the ids."""
-        return run(self._client, _get, ids, **self._named)
+        return run(self._client, _get, ids, namespace=self._namespace)
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
         """As `get_by_ids`."""
-        return await arun(self._client, _get, ids, **self._named)
+        return await arun(self._client, _get, ids, namespace=self._namespace)
 
     def similarity_search(self, query: str, k: int = 4, **fields: Any) -> list[Document]:
         """The `k` best documents, at most 200."""
@@ -174,26 +174,26 @@ class TrivetVectorStore(VectorStore):
 
     def similarity_search_with_score(self, query: str, k: int = 4, **fields: Any) -> list[tuple[Document, float]]:
         """The same with their scores: the higher, the better; those of two queries cannot be compared."""
-        results = run(self._client, found, query, **{"top_k": k, **self._named, **fields})
+        results = run(self._client, found, query, **{"top_k": k, "namespace": self._namespace, **fields})
         return [(_document(each), each.score) for each in results]
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = 4, **fields: Any
     ) -> list[tuple[Document, float]]:
         """As `similarity_search_with_score`."""
-        results = await arun(self._client, found, query, **{"top_k": k, **self._named, **fields})
+        results = await arun(self._client, found, query, **{"top_k": k, "namespace": self._namespace, **fields})
         return [(_document(each), each.score) for each in results]
 
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **fields: Any
     ) -> list[tuple[Document, float]]:
-        rescored = {"top_k": k, "rescore": True, **self._named, **fields}
+        rescored = {"top_k": k, "rescore": True, "namespace": self._namespace, **fields}
         return _with_relevance(run(self._client, found, query, **rescored))
 
     async def _asimilarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **fields: Any
     ) -> list[tuple[Document, float]]:
-        rescored = {"top_k": k, "rescore": True, **self._named, **fields}
+        rescored = {"top_k": k, "rescore": True, "namespace": self._namespace, **fields}
         return _with_relevance(await arun(self._client, found, query, **rescored))
 
     def max_marginal_relevance_search(

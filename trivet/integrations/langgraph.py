@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
 from trivet import AddResult, AsyncClient, Client, InvalidInput, NotFound, SearchResult, StoredMemory
 from trivet.integrations import extra
-from trivet.integrations.either_client import EitherClient, arun, delete, found, run
+from trivet.integrations.either_client import EitherClient, arun, delete, every, found, run
 
 with extra("langgraph"):
     from langgraph.store.base import (
@@ -72,7 +72,7 @@ class TrivetStore(BaseStore):
                 none; None for all.
         """
         self._client = client
-        self._named: dict[str, Any] = {} if namespace is None else {"namespace": namespace}
+        self._namespace = namespace
         self._fields = fields
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
@@ -107,7 +107,7 @@ class TrivetStore(BaseStore):
 
     async def _memory_of(self, client: EitherClient, memory_id: str) -> StoredMemory | None:
         try:
-            return await client.get(memory_id, **self._named)
+            return await client.get(memory_id, namespace=self._namespace)
         except NotFound:
             return None
 
@@ -117,10 +117,11 @@ class TrivetStore(BaseStore):
         refusal: InvalidInput | None = None
         try:
             if memories:
-                added = await client.add(memories, **self._named)
+                added = await client.add(memories, namespace=self._namespace)
         except InvalidInput as exc:  # all of them are bad; deletions are good
             refusal = exc
-        await delete(client, [_memory_id(op.namespace, op.key) for op in ops if op.value is None], **self._named)
+        deleted = [_memory_id(op.namespace, op.key) for op in ops if op.value is None]
+        await delete(client, deleted, namespace=self._namespace)
         if refusal is not None:
             raise refusal
         for memory, result in zip(memories, added, strict=True):
@@ -153,7 +154,7 @@ class TrivetStore(BaseStore):
                 if _meets(memory.metadata["value"], wanted):
                     items.append(SearchItem(**_fields_of(memory), score=score))
             return items[op.offset : end]
-        async for memory in self._all(client, filters):
+        async for memory in every(client, namespace=self._namespace, **filters):
             if len(items) >= end:
                 break
             if _meets(memory.metadata["value"], wanted):
@@ -165,7 +166,8 @@ class TrivetStore(BaseStore):
     ) -> list[tuple[SearchResult | StoredMemory, float]]:
         """What a query finds, best first; items that say the same follow the one that stands for them."""
         ranked: list[tuple[SearchResult | StoredMemory, float]] = []
-        for result in await found(client, query, top_k=top_k, filters=filters, explain=True, **self._named):
+        fields = {"top_k": top_k, "filters": filters, "explain": True, "namespace": self._namespace}
+        for result in await found(client, query, **fields):
             ranked.append((result, result.score))
             for duplicate in result.duplicates or ():
                 memory = await self._memory_of(client, duplicate)
@@ -173,18 +175,14 @@ class TrivetStore(BaseStore):
                     ranked.append((memory, result.score))
         return ranked
 
-    async def _all(self, client: EitherClient, filters: Mapping[str, Any]) -> AsyncIterator[StoredMemory]:
-        try:
-            async for memory in client.get_all(**self._named, **filters):
-                yield memory
-        except NotFound:
-            return
-
     async def _namespaces(self, client: EitherClient, op: ListNamespacesOp) -> list[Path]:
         conditions = op.match_conditions or ()
         known = [each.path for each in conditions if each.match_type == "prefix" and "*" not in each.path]
         filters = {"tags_all": [ITEM, *(_tag(path) for path in known)]}
-        paths = {tuple(memory.metadata[ITEM]["namespace"]) async for memory in self._all(client, filters)}
+        paths = {
+            tuple(memory.metadata[ITEM]["namespace"])
+            async for memory in every(client, namespace=self._namespace, **filters)
+        }
         met = {path[: op.max_depth] for path in paths if all(_matches(each, path) for each in conditions)}
         return sorted(met)[op.offset : op.offset + op.limit]
 

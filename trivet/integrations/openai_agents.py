@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
-from trivet import AsyncClient, NotFound, StoredMemory
+from trivet import AsyncClient, NotFound
 from trivet.integrations import extra, storable
+from trivet.integrations.either_client import every
 
 with extra("openai-agents"):
     from agents import SessionSettings, TResponseInputItem
@@ -54,7 +56,7 @@ class TrivetSession(SessionABC):
         self.session_id = session_id
         self.session_settings = session_settings
         self._client = client
-        self._named: dict[str, Any] = {} if namespace is None else {"namespace": namespace}
+        self._namespace = namespace
         self._tag = f"{ITEM}:{session_id}"
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -71,22 +73,20 @@ class TrivetSession(SessionABC):
             memory for number, item in enumerate(items) for memory in self._memories(f"{call}-{number:05}", item)
         ]
         if memories:
-            await self._client.add(memories, **self._named)
+            await self._client.add(memories, namespace=self._namespace)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove and return the last item; None if there is none."""
         while stored := await self._stored():
             item_id, item = stored[-1]
-            if await self._client.delete_all(metadata={ITEM: {"item": item_id}}, **self._named):
+            if await self._client.delete_all(metadata={ITEM: {"item": item_id}}, namespace=self._namespace):
                 return item  # else another one removed it just now
         return None
 
     async def clear_session(self) -> None:
         """Remove all items."""
-        try:
-            await self._client.delete_all(tags_all=[self._tag], **self._named)
-        except NotFound:  # nothing was added yet
-            return
+        with suppress(NotFound):  # nothing was added yet
+            await self._client.delete_all(tags_all=[self._tag], namespace=self._namespace)
 
     def _memories(self, item_id: str, item: TResponseInputItem) -> Iterator[dict[str, Any]]:
         """The memories of an item: one, unless it is long."""
@@ -106,13 +106,8 @@ class TrivetSession(SessionABC):
 
     async def _stored(self) -> list[tuple[str, TResponseInputItem]]:
         """All items, oldest first, each with its id."""
-        memories: list[StoredMemory] = []
-        try:
-            async for memory in self._client.get_all(tags_all=[self._tag], **self._named):
-                memories.append(memory)
-        except NotFound:
-            return []
-        memories.sort(key=lambda memory: memory.id)
+        stored = every(self._client, tags_all=[self._tag], namespace=self._namespace)
+        memories = sorted([memory async for memory in stored], key=lambda memory: memory.id)
         items = []
         for item_id, parts in groupby(memories, key=lambda memory: memory.metadata[ITEM]["item"]):
             try:

@@ -7,7 +7,8 @@ from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 from trivet import AsyncClient, InvalidInput, NotFound
-from trivet.integrations import extra
+from trivet.integrations import extra, recalled
+from trivet.integrations.either_client import found
 
 with extra("pydantic-ai"):
     from pydantic_ai import FunctionToolset, ModelRetry
@@ -28,31 +29,24 @@ def trivet_toolset(client: AsyncClient, *, namespace: str | None = None) -> Func
         client: of a server or in process; it is not closed.
         namespace: None for the client's.
     """
-    named: dict[str, Any] = {} if namespace is None else {"namespace": namespace}
 
     async def remember(text: str, speaker: str | None = None) -> str:
         """Store a fact or message for later. Returns its id."""
-        [result] = await client.add({"text": text, "speaker": speaker}, **named)
+        [result] = await client.add({"text": text, "speaker": speaker}, namespace=namespace)
         return str(result.id)
 
     async def recall(query: str, limit: int = 5) -> list[dict[str, Any]]:
         """Memories most relevant to a question, best first, with ids and dates."""
-        try:
-            answer = await client.search(query, top_k=max(1, min(limit, MOST_RECALLED)), **named)
-        except NotFound:  # nothing was remembered yet
-            return []
-        return [
-            {"id": each.id, "created_at": each.created_at, "speaker": each.speaker, "text": each.text}
-            for each in answer.results
-        ]
+        results = await found(client, query, top_k=max(1, min(limit, MOST_RECALLED)), namespace=namespace)
+        return [recalled(each) for each in results]
 
     async def get_context(query: str, max_tokens: int = 1024) -> str:
         """What is remembered about a question, as one cited text within a token budget."""
-        return (await client.context(query, max_tokens=max_tokens, **named)).context
+        return (await client.context(query, max_tokens=max_tokens, namespace=namespace)).context
 
     async def forget(id: str) -> str:
         """Delete one memory for good."""
-        await client.delete(id, **named)
+        await client.delete(id, namespace=namespace)
         return f"{id} is deleted"
 
     tools = (remember, recall, get_context, forget)
