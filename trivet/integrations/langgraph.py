@@ -116,8 +116,7 @@ class TrivetStore(BaseStore):
         added: list[AddResult] = []
         refusal: InvalidInput | None = None
         try:
-            if memories:
-                added = await client.add(memories, namespace=self._namespace)
+            added = await client.add(memories, namespace=self._namespace)
         except InvalidInput as exc:  # all of them are bad; deletions are good
             refusal = exc
         deleted = [_memory_id(op.namespace, op.key) for op in ops if op.value is None]

@@ -72,8 +72,7 @@ class TrivetSession(SessionABC):
         memories = [
             memory for number, item in enumerate(items) for memory in self._memories(f"{call}-{number:05}", item)
         ]
-        if memories:
-            await self._client.add(memories, namespace=self._namespace)
+        await self._client.add(memories, namespace=self._namespace)
 
     async def pop_item(self) -> TResponseInputItem | None:
         """Remove and return the last item; None if there is none."""
