@@ -60,7 +60,7 @@ class BulkController(Controller):
     path = "/v1/namespaces/{ns:str}/memories/bulk"
     tags = ("memories",)
 
-    @post(status_code=200, request_max_body_size=None, responses=problems(409, body=True))
+    @post(status_code=200, request_max_body_size=None, responses=problems(409))
     async def bulk_add_memories(self, api: Api, ns: NamespaceName, request: Request[Any, Any, Any]) -> ASGIApp:
         """Add or replace memories from a stream.
 

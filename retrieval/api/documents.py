@@ -21,7 +21,7 @@ class DocumentsController(Controller):
     path = "/v1/namespaces/{ns:str}/documents"
     tags = ("documents",)
 
-    @post(status_code=201, opt={MAX_BYTES: math.inf}, responses=problems(409, body=True))
+    @post(status_code=201, opt={MAX_BYTES: math.inf}, responses=problems(409))
     async def put_document(self, api: Api, ns: NamespaceName, data: JSONBody[DocumentInput]) -> DocumentReceipt:
         """Add or replace a document.
 

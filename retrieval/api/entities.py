@@ -121,7 +121,7 @@ class EntitiesController(Controller):
         options = _options(filters, as_of, include_superseded)
         return await api.engine.entities.neighbors(ns, entity_id, options, hops=hops, limit=limit, words=words)
 
-    @post(_ITEM + "/aliases", status_code=200, responses=problems(404, 409, body=True))
+    @post(_ITEM + "/aliases", status_code=200, responses=problems(404, 409))
     async def change_aliases(
         self, api: Api, ns: NamespaceName, entity_id: EntityName, data: JSONBody[AliasChange]
     ) -> EntityAliases:
@@ -133,7 +133,7 @@ class EntitiesController(Controller):
         """
         return await api.engine.entities.change_aliases(ns, entity_id, data)
 
-    @post(_ITEM + "/merge", status_code=201, responses=problems(404, 409, body=True))
+    @post(_ITEM + "/merge", status_code=201, responses=problems(404, 409))
     async def merge_entity(
         self, api: Api, ns: NamespaceName, entity_id: EntityName, data: JSONBody[MergeRequest]
     ) -> MergeReceipt:

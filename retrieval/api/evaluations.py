@@ -18,7 +18,7 @@ class EvaluationsController(Controller):
     path = "/v1/namespaces/{ns:str}/evaluations"
     tags = ("journal",)
 
-    @post(status_code=200, responses=problems(404, body=True))
+    @post(status_code=200, responses=problems(404))
     async def evaluate_namespace(
         self, api: Api, ns: NamespaceName, data: JSONBody[EvaluationRequest]
     ) -> JudgedEvaluation:

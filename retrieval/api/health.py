@@ -45,7 +45,7 @@ class ServerController(Controller):
 
     tags = ("server",)
 
-    @get("/health/live", responses=problems(503, plain=True))
+    @get("/health/live", responses=problems(503))
     async def live(self, api: Api) -> Liveness:
         """Liveness.
 
@@ -58,7 +58,7 @@ class ServerController(Controller):
             raise StoreUnavailable("the embedded database has ended and cannot be started again; the log says why")
         return Liveness(status="live")
 
-    @get("/health/ready", responses=problems(503, plain=True))
+    @get("/health/ready", responses=problems(503))
     async def ready(self, api: Api) -> Readiness:
         """Readiness.
 
@@ -78,7 +78,7 @@ class ServerController(Controller):
         """Version."""
         return Version(name="trivet", version=installed_version(), api="v1", python=platform.python_version())
 
-    @get("/v1/state", responses=problems(503))
+    @get("/v1/state")
     async def state(self, api: Api) -> ServerState:
         """State of the server.
 

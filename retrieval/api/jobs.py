@@ -33,7 +33,7 @@ class JobsController(Controller):
     path = "/v1"
     tags = ("jobs",)
 
-    @get("/jobs", responses=problems())
+    @get("/jobs")
     async def list_jobs(
         self,
         api: Api,
@@ -46,7 +46,7 @@ class JobsController(Controller):
         """
         return JobList(jobs=await api.engine.jobs.recent(namespace))
 
-    @post("/namespaces/{ns:str}/reembed", status_code=202, responses=problems(404, 409, body=True))
+    @post("/namespaces/{ns:str}/reembed", status_code=202, responses=problems(404, 409))
     async def reembed_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[ReembedRequest]) -> JobStarted:
         """Give all memories of a namespace new vectors.
 

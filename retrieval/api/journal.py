@@ -20,7 +20,7 @@ class JournalController(Controller):
     path = "/v1/namespaces/{ns:str}"
     tags = ("journal",)
 
-    @post("/feedback", status_code=201, responses=problems(404, 409, body=True))
+    @post("/feedback", status_code=201, responses=problems(404, 409))
     async def add_feedback(self, api: Api, ns: NamespaceName, data: JSONBody[FeedbackRequest]) -> FeedbackReceipt:
         """Say what was relevant.
 

@@ -41,7 +41,7 @@ class LifeCycleController(Controller):
         """
         return await api.engine.lifecycle.history(ns, memory_id)
 
-    @post("/forget", status_code=200, responses=problems(404, body=True))
+    @post("/forget", status_code=200, responses=problems(404))
     async def forget(self, api: Api, ns: NamespaceName, data: JSONBody[ForgetRequest]) -> ForgetReceipt:
         """Forget a speaker or an entity.
 

@@ -61,7 +61,7 @@ class MemoriesController(Controller):
     path = "/v1/namespaces/{ns:str}/memories"
     tags = ("memories",)
 
-    @post(status_code=201, opt={MAX_BYTES: math.inf}, responses=problems(409, body=True))
+    @post(status_code=201, opt={MAX_BYTES: math.inf}, responses=problems(409))
     async def add_memories(
         self,
         api: Api,
@@ -125,7 +125,7 @@ class MemoriesController(Controller):
         """One memory."""
         return await api.engine.get(ns, memory_id)
 
-    @patch(ITEM, responses=problems(404, 409, body=True))
+    @patch(ITEM, responses=problems(404, 409))
     async def patch_memory(
         self, api: Api, ns: NamespaceName, memory_id: MemoryName, data: JSONBody[MemoryPatch]
     ) -> Memory:
@@ -143,7 +143,7 @@ class MemoriesController(Controller):
         """
         await api.engine.delete(ns, memory_id)
 
-    @post("/update", status_code=200, responses=problems(404, 409, body=True))
+    @post("/update", status_code=200, responses=problems(404, 409))
     async def update_memories(self, api: Api, ns: NamespaceName, data: JSONBody[UpdateRequest]) -> UpdateReceipt:
         """Change the same fields of many memories.
 
@@ -153,7 +153,7 @@ class MemoriesController(Controller):
         """
         return await api.engine.update(ns, data.set, ids=data.ids, filters=data.filters)
 
-    @post("/delete", status_code=200, responses=problems(404, body=True))
+    @post("/delete", status_code=200, responses=problems(404))
     async def delete_memories(self, api: Api, ns: NamespaceName, data: JSONBody[DeleteRequest]) -> Deleted:
         """Delete many memories.
 

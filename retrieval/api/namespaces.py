@@ -24,14 +24,14 @@ class NamespacesController(Controller):
     path = "/v1/namespaces"
     tags = ("namespaces",)
 
-    @get(opt={READS: True}, responses=problems())
+    @get(opt={READS: True})
     async def list_namespaces(self, api: Api, request: TypedRequest) -> NamespaceList:
         """List namespaces: with a token those that it opens."""
         token = token_in(request.scope)
         names = None if token is None else token.namespaces
         return NamespaceList(namespaces=await api.engine.list_namespaces(names))
 
-    @put(ITEM, responses=problems(409, body=True))
+    @put(ITEM, responses=problems(409))
     async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceInput]) -> NamespaceInfo:
         """Create a namespace or change its settings.
 

@@ -130,8 +130,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         if operation["operationId"] == "get_graph":
             operation["responses"]["200"]["content"][GRAPHML_TYPE] = {"schema": {"type": "string"}}
         _add_examples(operation, _TEXTS["examples"].get(operation["operationId"], {}))
-        is_closed = not is_open(path)
-        _complete_responses(operation, needs_key=with_key and is_closed, is_limited=with_rate_limit and is_closed)
+        _complete_responses(path, operation, with_key=with_key, with_rate_limit=with_rate_limit)
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
     for kind in (Document, DocumentInfo, Memory, NamespaceInfo, SearchResult):
         components[kind.__name__]["properties"]["created_at"]["format"] = "date-time"
@@ -171,9 +170,16 @@ def _add_examples(operation: Mapping[str, Any], examples: Mapping[str, Any]) -> 
                     body["example"] = examples[key] if media_type == JSON_TYPE else text
 
 
-def _complete_responses(operation: dict[str, Any], *, needs_key: bool, is_limited: bool) -> None:
-    responses = operation["responses"]
-    refusals = {401: needs_key, 403: needs_key, 429: is_limited, 500: True}
+def _complete_responses(path: str, operation: dict[str, Any], *, with_key: bool, with_rate_limit: bool) -> None:
+    responses, is_closed, is_of_api = operation["responses"], not is_open(path), path.startswith("/v1/")
+    needs_key = with_key and is_closed
+    refusals = {
+        **dict.fromkeys((400, 422, 503), is_of_api),
+        **dict.fromkeys((401, 403), needs_key),
+        **dict.fromkeys((413, 415), "requestBody" in operation),
+        429: with_rate_limit and is_closed,
+        500: True,
+    }
     for status in (status for status, may_be in refusals.items() if may_be):
         responses[str(status)] = {"description": TITLES[status]}
     for status, response in responses.items():

@@ -132,13 +132,9 @@ def allow(methods: Collection[str]) -> str:
     return ", ".join(sorted({*methods, "HEAD"} if "GET" in methods else methods))
 
 
-def problems(*statuses: int, body: bool = False, plain: bool = False) -> dict[int, ResponseSpec]:
-    """The problems of an operation for the OpenAPI document: those that are common, unless it is `plain`, and others.
-
-    With a `body`, which may be too long, of another type or bad, there are more.
-    """
-    common = () if plain else (400, 422, 503, *((413, 415) if body else ()))
-    return {status: ResponseSpec(None, description=TITLES[status]) for status in {*common, *statuses}}
+def problems(*statuses: int) -> dict[int, ResponseSpec]:
+    """The problems of an operation for the OpenAPI document, beside those that many have."""
+    return {status: ResponseSpec(None, description=TITLES[status]) for status in statuses}
 
 
 def shorten(text: str) -> str:

@@ -40,7 +40,7 @@ class ProfilesController(Controller):
     path = "/v1/profiles"
     tags = ("profiles",)
 
-    @get(responses=problems())
+    @get()
     async def list_profiles(self, api: Api) -> ProfileList:
         """List profiles."""
         return ProfileList(profiles=list(await api.engine.profiles.list()))
@@ -61,7 +61,7 @@ class ProfilesController(Controller):
         """
         return await api.engine.profiles.describe(name, version)
 
-    @put(ITEM, status_code=201, responses={200: _UNCHANGED, **problems(409, body=True)})
+    @put(ITEM, status_code=201, responses={200: _UNCHANGED, **problems(409)})
     async def put_profile(self, api: Api, name: ProfileName, data: JSONBody[ProfileInput]) -> Response[StoredVersion]:
         """Write a new version of a profile.
 
@@ -73,7 +73,7 @@ class ProfilesController(Controller):
         profile, is_new = await book.write(name, data, note=data.note)
         return Response(await book.version(name, profile.version), status_code=201 if is_new else 200)
 
-    @post(ITEM + "/promote", status_code=200, responses=problems(404, 409, body=True))
+    @post(ITEM + "/promote", status_code=200, responses=problems(404, 409))
     async def promote_profile(
         self, api: Api, name: ProfileName, data: JSONBody[PromoteRequest] = _NEWEST
     ) -> ProfileInfo:
@@ -100,7 +100,7 @@ class ProfilesController(Controller):
         """What answers beside the live version."""
         return await api.engine.shadow(name)
 
-    @put(SHADOW, responses=problems(404, 409, body=True))
+    @put(SHADOW, responses=problems(404, 409))
     async def put_profile_shadow(self, api: Api, name: ProfileName, data: JSONBody[ShadowSettings]) -> ProfileShadow:
         """Let a version answer a share of the queries, unseen.
 

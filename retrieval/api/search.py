@@ -30,7 +30,7 @@ class SearchController(Controller):
     path = "/v1"
     tags = ("retrieval",)
 
-    @post("/namespaces/{ns:str}/search", status_code=200, opt={READS: True}, responses=problems(404, body=True))
+    @post("/namespaces/{ns:str}/search", status_code=200, opt={READS: True}, responses=problems(404))
     async def search(self, api: Api, ns: NamespaceName, data: JSONBody[SearchRequest]) -> SearchResponse:
         """Ranked memories.
 
@@ -49,7 +49,7 @@ class SearchController(Controller):
         "/namespaces/{ns:str}/context",
         status_code=200,
         opt={MAX_BYTES: MAX_CONVERSATION_BYTES, READS: True},
-        responses=problems(404, body=True),
+        responses=problems(404),
     )
     async def context(self, api: Api, ns: NamespaceName, data: JSONBody[ContextRequest]) -> ContextResponse:
         """A context pack.
@@ -62,7 +62,7 @@ class SearchController(Controller):
         """
         return _observed(api, await api.engine.context(ns, data))
 
-    @post("/classify", status_code=200, opt={READS: True}, responses=problems(404, body=True))
+    @post("/classify", status_code=200, opt={READS: True}, responses=problems(404))
     async def classify(self, api: Api, data: JSONBody[ClassifyRequest]) -> ClassifyResponse:
         """The intent of a query and the weights that it alone asks for.
 
