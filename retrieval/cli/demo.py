@@ -21,7 +21,7 @@ from retrieval.cli.options import example, settings_options
 from retrieval.cli.output import console, progress, say
 from retrieval.engine import Trivet
 from retrieval.errors import SettingsError
-from retrieval.evaluation.folder import EvaluationFolder, Query, read_folder
+from retrieval.evaluation.folder import EvaluationFolder, read_folder
 from retrieval.evaluation.metrics import recall
 from retrieval.evaluation.runner import ingest, run_system
 from retrieval.evaluation.systems import System
@@ -76,15 +76,10 @@ async def _show(settings: Settings, to: Console) -> None:
         )
         queries = {query.id: query for query in folder.queries}
         for number, id_ in enumerate(QUESTIONS, start=1):
-            await _show_pack(engine, queries[id_], f"{number}/{len(QUESTIONS)}", to)
+            query = queries[id_]
+            request = ContextRequest(query=query.text, max_tokens=MAX_TOKENS, top_k=TOP_K, explain=True)
+            print_pack(query, await engine.context(NAMESPACE, request), f"{number}/{len(QUESTIONS)}", to)
         await _show_recall(engine, folder, to)
-
-
-async def _show_pack(engine: Trivet, query: Query, place: str, to: Console) -> None:
-    """Ask for one context pack and print it."""
-    request = ContextRequest(query=query.text, max_tokens=MAX_TOKENS, top_k=TOP_K, explain=True)
-    response = await engine.context(NAMESPACE, request)
-    print_pack(query, response, place, to)
 
 
 async def _show_recall(engine: Trivet, folder: EvaluationFolder, to: Console) -> None:

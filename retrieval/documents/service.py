@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import codecs
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -212,7 +211,7 @@ def _content_of(document: DocumentInput) -> bytes:
         return codecs.BOM_UTF8 + document.text.removeprefix("\ufeff").encode()  # whatever encoding the text names
     try:
         content = base64.b64decode(document.content_base64 or "", validate=True)
-    except (binascii.Error, ValueError) as exc:
+    except ValueError as exc:
         raise InvalidInput(f"is not base64: {exc}", loc=("content_base64",)) from exc
     if len(content) > MAX_DOCUMENT_BYTES:
         raise InvalidInput(f"must be a file of at most {MAX_DOCUMENT_BYTES:,} bytes", loc=("content_base64",))

@@ -19,6 +19,9 @@ from retrieval.imports.records import (
     text_of_part,
 )
 
+MESSAGE = {"role", "content"}
+"""Keys by which a message of a chat model is told."""
+
 _SAID_BY = ("user", "human", "assistant", "ai")
 
 _OF_ALL = ("session_id", "created_at", "tags")
@@ -27,7 +30,7 @@ _OF_ALL = ("session_id", "created_at", "tags")
 
 def is_message(row: Mapping[str, Any]) -> bool:
     """Whether an object is a message of a chat model."""
-    return {"role", "content"} <= row.keys()
+    return row.keys() >= MESSAGE
 
 
 def is_conversation(row: Mapping[str, Any]) -> bool:

@@ -31,10 +31,7 @@ _FREE_BYTES = 8 * 1024**2
 """Members up to this size may have any ratio."""
 
 _CHUNK_BYTES = 1024 * 1024
-_BROKEN_ZIP = (
-    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError),
-    *(NotImplementedError, RuntimeError, ValueError, OverflowError),
-)
+_BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError)
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF32_LE: "utf-32",

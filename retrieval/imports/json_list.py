@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 
 from retrieval.errors import InvalidInput
-from retrieval.imports.chat_messages import is_conversation, is_message, read_conversation, read_message
+from retrieval.imports.chat_messages import MESSAGE, is_conversation, is_message, read_conversation, read_message
 from retrieval.imports.columns import USUAL_NAMES, columns_of, has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
 from retrieval.imports.json_values import keys_in, keys_of_parts, objects_at
 from retrieval.imports.jsonl import are_lines, memory_in_api_form
-from retrieval.imports.records import (
-    ImportContext,
-    Records,
-    RepeatableIds,
-    SkippedRecord,
-    SourceRecord,
-    refused,
-)
+from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord, refused
 
 FILES = ("*.json",)
-
-_MESSAGE = {"role", "content"}
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it is a conversation, or a list of them or of objects with a text by a usual name or the one given."""
     names = {context.columns["text"]} if "text" in context.columns else USUAL_NAMES["text"]
     found = keys_of_parts(source, FILES)
-    return any(keys["item"] & {*names} or keys["item.messages.item"] >= _MESSAGE for keys in found) or (
-        any(keys["messages.item"] >= _MESSAGE for keys in found) and not are_lines(source, context)
+    return any(keys["item"] & {*names} or keys["item.messages.item"] >= MESSAGE for keys in found) or (
+        any(keys["messages.item"] >= MESSAGE for keys in found) and not are_lines(source, context)
     )
 
 
@@ -42,28 +30,19 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     for part in source.parts(*FILES):
         session, number, usual = part.name or source.name or "chat", 0, False
         try:
-            item = "" if keys_in(part)["messages.item"] >= _MESSAGE else "item"
+            item = "" if keys_in(part)["messages.item"] >= MESSAGE else "item"
             for number, row in enumerate(objects_at(part, {item}, context), start=1):
                 usual = usual or (number == 1 and (bool(context.columns) or has_usual_names(row)))
                 place = part.place(f"item {number}")
                 if is_conversation(row):
                     yield from read_conversation(row, place, None, context, ids)
-                    continue
-                yield (
-                    _of_row(row, place, session, number, context, ids) if usual else _as_api(row, place, number, ids)
-                )
+                elif not usual:
+                    raw = msgspec.json.encode(row)
+                    yield SourceRecord(place=place, memory=memory_in_api_form(raw, number, ids), size=len(raw))
+                elif is_message(row) and "session_id" not in columns_of(row, context.columns):
+                    turn = {**row, "session_id": session, "position": number - 1}
+                    yield read_message(turn, place, None, context, ids)
+                else:
+                    yield memory_of_row(row, place, None, context, ids)
         except InvalidInput as exc:
             yield refused(part.place(f"after item {number}"), exc)
-
-
-def _of_row(
-    row: Mapping[str, Any], place: str, session: str, number: int, context: ImportContext, ids: RepeatableIds
-) -> SourceRecord | SkippedRecord:
-    if is_message(row) and "session_id" not in columns_of(row, context.columns):
-        return read_message({**row, "session_id": session, "position": number - 1}, place, None, context, ids)
-    return memory_of_row(row, place, None, context, ids)
-
-
-def _as_api(row: Mapping[str, Any], place: str, number: int, ids: RepeatableIds) -> SourceRecord:
-    raw = msgspec.json.encode(row)
-    return SourceRecord(place=place, memory=memory_in_api_form(raw, number, ids), size=len(raw))

@@ -25,8 +25,7 @@ JsonPlace: TypeAlias = str
 Keys: TypeAlias = Mapping[JsonPlace, set[str]]
 """The keys of objects by the objects' place; of a place without objects there are none."""
 
-_BROKEN_JSON = (ijson.JSONError, UnicodeDecodeError, ValueError, OverflowError, ArithmeticError)
-
+_BROKEN_JSON = (ijson.JSONError, ValueError, ArithmeticError)
 
 MAX_JSON_DEPTH = 200
 """Deepest nesting that is read; exports have some 15 levels."""
