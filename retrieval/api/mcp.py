@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -67,37 +67,31 @@ class _Tools:
     def __init__(self, app: Litestar, api: AppState) -> None:
         self._app = app
         self._settings = api.settings
-        self._made: asyncio.Future[ASGIApp] = asyncio.get_running_loop().create_future()
-        self._serving: asyncio.Task[None] | None = None
+        self._opened = AsyncExitStack()
+        self._making: asyncio.Task[ASGIApp] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._serving is None:
-            self._serving = asyncio.create_task(self._serve())
-        tools = await asyncio.shield(self._made)
+        if self._making is None:
+            self._making = asyncio.create_task(self._make())
+        tools = await asyncio.shield(self._making)
         await tools(scope, receive, send)
 
     async def aclose(self) -> None:
         """End them, if they were made."""
-        if self._serving is not None:
-            await cancel(self._serving)
+        if self._making is not None:
+            await cancel(self._making)
+        await self._opened.aclose()
 
-    async def _serve(self) -> None:
-        """Make the tools, and keep them until cancelled: what they open must be closed by the task that opened it."""
-        try:
-            mcp = await asyncio.to_thread(import_module, "trivet.mcp")
-            import httpx
+    async def _make(self) -> ASGIApp:
+        mcp = await asyncio.to_thread(import_module, "trivet.mcp")
+        import httpx
 
-            from trivet import AsyncClient
+        from trivet import AsyncClient
+        from trivet.in_process import in_a_task
 
-            # No client: what a tool asks for is no request of an address.
-            transport = httpx.ASGITransport(self._app, raise_app_exceptions=False, client=None)  # type: ignore[arg-type]
-            async with (
-                AsyncClient(self._settings.address, self._settings.api_key, retries=0, transport=transport) as client,
-                mcp.serving_http(client) as tools,
-            ):
-                self._made.set_result(tools)
-                await asyncio.Event().wait()
-        except Exception as exc:
-            if self._made.done():
-                raise
-            self._made.set_exception(exc)
+        # No client: what a tool asks for is no request of an address.
+        transport = httpx.ASGITransport(self._app, raise_app_exceptions=False, client=None)  # type: ignore[arg-type]
+        client = AsyncClient(self._settings.address, self._settings.api_key, retries=0, transport=transport)
+        await self._opened.enter_async_context(client)
+        tools: ASGIApp = await self._opened.enter_async_context(in_a_task(mcp.serving_http(client)))
+        return tools

@@ -55,8 +55,6 @@ COMMANDS: dict[str, Entry] = {
 class Failure(click.ClickException):
     """What did not work, in a line; exit status 1."""
 
-    exit_code = 1
-
 
 class TrivetGroup(click.Group):
     """Commands by name, imported when asked for."""
