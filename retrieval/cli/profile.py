@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Awaitable, Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,6 +13,7 @@ import msgspec
 from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, input_file
 from retrieval.cli.output import numbers, print_json, printable
+from retrieval.cli.profile_check import command as check
 from retrieval.engine import Trivet
 from retrieval.profiles.profile import Profile, Recipe, parse_label
 from retrieval.profiles.schema import (
@@ -28,23 +28,13 @@ from retrieval.reporting.table import counted
 from retrieval.settings import Settings
 from retrieval.validation import check_storable, decode
 
-CHECK = "check"
-"""Needs the evaluation, which the others do without: it is imported when asked for."""
-
 
 class ProfileGroup(click.Group):
     """The commands of this module, and `check`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of use."""
-        return [*self.commands, CHECK]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of this name."""
-        if cmd_name != CHECK:
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = import_module(".profile_check", __package__).command
-        return command
+        return list(self.commands)
 
 
 @click.group(cls=ProfileGroup, epilog=example("trivet profile show default"))
@@ -173,6 +163,9 @@ def shadow(label: str, share: float, off: bool, settings: Settings, as_json: boo
                 f"{compared} so far: {found.compared.mean_overlap:.0%} of the memories in common, "
                 f"the same first on {found.compared.same_first:.0%}"
             )
+
+
+command.add_command(check)
 
 
 def _parameters(content: bytes, note: str) -> ProfileInput:
