@@ -11,13 +11,10 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from retrieval.cli.output import numbers, printable, say
+from retrieval.cli.output import beginning, numbers, printable, say
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.packs import evidence_held
 from retrieval.types.search import ContextResponse, Leg, SearchResult
-
-TEXT_CHARS = 100
-"""Most of a memory's text in the table; the pack below it has all of it."""
 
 WIDTH = 100
 """Most columns on a wide terminal."""
@@ -68,8 +65,7 @@ def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
             rows.append([item.citation, *"-" * (1 + len(Leg)), star, f"(comes with {citations[str(item.needed_by)]})"])
             continue
         legs = [str(result.legs[leg].rank) if leg in result.legs else "-" for leg in Leg]
-        text = printable(result.text).replace("\n", " ")
-        text = text if len(text) <= TEXT_CHARS else text[: TEXT_CHARS - 1] + "\N{HORIZONTAL ELLIPSIS}"
+        text = beginning(printable(result.text).replace("\n", " "))  # all of it is in the pack below
         rows.append([item.citation, str(result.fused.rank), *legs, star, text])
     return rows
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from retrieval.types.memory import Memory
 
 _CHARS_SHOWN = 100
+"""Most of a memory's text on one line."""
 
 LINE_EVERY_S = 5.0
 """How often progress is told where there is no terminal."""
@@ -106,10 +107,13 @@ def _of(total: int | None, done: int, rate: float) -> str:
     return f"/{total}, {minutes}:{seconds:02} left"
 
 
+def beginning(text: str) -> str:
+    """As much of a text as is shown on one line."""
+    return text if len(text) <= _CHARS_SHOWN else text[: _CHARS_SHOWN - 1] + "…"
+
+
 def say_memory(to: Console, memory: Memory) -> None:
     """Two lines: what identifies a memory, and the beginning of its text."""
-    text = " ".join(memory.text.split())
-    text = text if len(text) <= _CHARS_SHOWN else text[: _CHARS_SHOWN - 1] + "…"
     about = f"{memory.id}  {memory.created_at:%Y-%m-%d}  {memory.speaker or memory.title or memory.kind}"
     say(to, printable(about), "dim")
-    say(to, "  " + printable(text))
+    say(to, "  " + printable(beginning(" ".join(memory.text.split()))))
