@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from retrieval.documents.extraction import extract
-from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, TextChunk
+from retrieval.documents.extraction import Extract, extract
+from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter
 from retrieval.embedding.embedders import Embedders
 from retrieval.embedding.onnx import MAX_PIECES
 from retrieval.errors import InvalidInput, NotFound
@@ -102,11 +102,8 @@ class DocumentService:
         except InvalidInput as exc:
             field = "content_base64" if document.text is None else "text"
             raise InvalidInput(str(exc), loc=exc.loc or (field,)) from exc
-        chunks = await asyncio.to_thread(splitter.split, extracted.text, extracted.structure)
         document_id = document.id or uuid7()
-        title = document.title or extracted.title
-        info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
-        memories = await asyncio.to_thread(_memories, document_id, document, info, chunks, splitter.count)
+        memories = await asyncio.to_thread(_memories, document_id, document, extracted, splitter)
         status = await self._ingest.replace_document(namespace, document_id, memories)
         return DocumentReceipt(
             document_id=document_id, chunks=len(memories), status=status, warning=extracted.warning or UNSET
@@ -154,15 +151,14 @@ class DocumentService:
 
 
 def _memories(
-    document_id: str,
-    document: DocumentInput,
-    info: ChunkInfo,
-    chunks: Sequence[TextChunk],
-    count: Callable[[str], int],
+    document_id: str, document: DocumentInput, extracted: Extract, splitter: DocumentSplitter
 ) -> Sequence[MemoryInput]:
     """The chunks as memories; their ids are the document's and their position."""
+    title = document.title or extracted.title
+    info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
+    chunks = splitter.split(extracted.text, extracted.structure)
     paths = list(dict.fromkeys(chunk.headings for chunk in chunks))
-    titles = dict(zip(paths, _titles(info.title, paths, count), strict=True))
+    titles = dict(zip(paths, _titles(info.title, paths, splitter.count), strict=True))
     return [
         MemoryInput(
             id=f"{document_id}#{position}",
