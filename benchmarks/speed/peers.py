@@ -6,14 +6,14 @@ To add one, write a function that yields its ways to search for as long as it is
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString
 
 import numpy as np
 import psycopg
@@ -180,18 +180,12 @@ def txtai(documents: Documents, _folder: Path, _url: str) -> Iterator[Sequence[S
     embeddings.close()
 
 
-class Peer(NamedTuple):
-    """What opens a peer, and the library that it needs."""
-
-    open: OpenPeer
-    library: str
-
-
-PEERS = {"pgvector": Peer(pgvector, "psycopg"), "lancedb": Peer(lancedb, "lancedb"), "txtai": Peer(txtai, "txtai")}
+PEERS: Mapping[str, OpenPeer] = {"pgvector": pgvector, "lancedb": lancedb, "txtai": txtai}
+"""What opens each peer, by the name of the library that it needs."""
 
 
 def is_installed(name: str) -> bool:
-    return find_spec(PEERS[name].library) is not None
+    return find_spec(name) is not None
 
 
 def parse_peers(text: str) -> tuple[str, ...]:

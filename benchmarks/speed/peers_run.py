@@ -56,7 +56,7 @@ async def measure_peers(
         ways: list[tuple[SearchWay, float, list[float]]] = []
         for name in names:
             started = time.perf_counter()
-            offered = stack.enter_context(PEERS[name].open(documents, folder, url))
+            offered = stack.enter_context(PEERS[name](documents, folder, url))
             ways += [(way, time.perf_counter() - started, []) for way in offered]
         connection = stack.enter_context(Connection(port))
         for query in queries.take(WARM_UP + count):
@@ -118,7 +118,7 @@ async def measure_quality(
             for name in names:
                 with (
                     tempfile.TemporaryDirectory(prefix="trivet-peers-") as place,
-                    PEERS[name].open(documents, Path(place), url) as ways,
+                    PEERS[name](documents, Path(place), url) as ways,
                 ):
                     for way in ways:
                         for query, vector in zip(asked, vectors, strict=True):

@@ -7,7 +7,6 @@ and for the rest what the map left over of a real one. Queries always get the re
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -114,8 +113,7 @@ class PreparedEmbedder:
     def count_pieces(self, _text: str) -> int:
         raise NotImplementedError("prepared vectors are of texts that need no cutting")
 
-    async def aclose(self) -> None:
-        await asyncio.sleep(0)
+    async def aclose(self) -> None: ...
 
 
 async def prepare(folder: Path, seed: int, real: int, progress: Progress) -> Corpus:
