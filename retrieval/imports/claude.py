@@ -54,7 +54,7 @@ def _conversation(conversation: Mapping[str, Any], place: str, context: ImportCo
                 id=source_id("claude", key, message.get("uuid") or position),
                 text=text,
                 kind="message",
-                speaker=_SPEAKERS.get(sender, sender) or None,
+                speaker=_SPEAKERS.get(sender, sender),
                 session_id=source_id("claude", key),
                 position=position,
                 created_at=context.time(message.get("created_at")),

@@ -97,7 +97,7 @@ def memory_of_row(
         line,
         id=str(values["id"]) if "id" in values else ids.next(*parts),
         kind=values.get("kind", "message" if chat else "memory"),
-        metadata=others or None,
+        metadata=others,
         **fields,
     )
 
@@ -133,9 +133,9 @@ def _time(value: Any, context: ImportContext) -> datetime | None:
         raise InvalidInput(f"cannot read the time {value!r}") from exc
 
 
-def _tags(value: Any) -> list[str] | None:
+def _tags(value: Any) -> list[str]:
     tags = value if isinstance(value, list) else re.split(r"[,;]", value) if isinstance(value, str) else []
-    return [str(tag).strip() for tag in tags if str(tag).strip()] or None
+    return [str(tag).strip() for tag in tags if str(tag).strip()]
 
 
 def _supersedes(value: Any) -> str | list[str] | None:

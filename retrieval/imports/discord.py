@@ -78,10 +78,10 @@ def _message(
         id=source_id("discord", channel.id, message.get("id")),
         text=text,
         kind="message",
-        speaker=text_of(author.get("nickname")) or text_of(author.get("name")) or None,
+        speaker=text_of(author.get("nickname")) or text_of(author.get("name")),
         session_id=session,
         position=next(positions[session]),
         created_at=created_at,
         tags=["discord"],
-        metadata={name: value for name, value in metadata.items() if value} or None,
+        metadata={name: value for name, value in metadata.items() if value},
     )

@@ -59,9 +59,9 @@ def _fact(entry: Mapping[str, Any], place: str, context: ImportContext) -> Recor
         id=str(entry.get("id") or content_id("hindsight", text, created_at)),
         text=text,
         created_at=created_at,
-        tags=[str(tag) for tag in (*list_of(entry.get("tags")), *filter(None, [type_])) if tag] or None,
-        entities=[{"name": name} for name in _entities(entry.get("entities"))] or None,
-        metadata=metadata or None,
+        tags=[str(tag) for tag in (*list_of(entry.get("tags")), *filter(None, [type_])) if tag],
+        entities=[{"name": name} for name in _entities(entry.get("entities"))],
+        metadata=metadata,
     )
 
 

@@ -156,13 +156,13 @@ def _record(
         id=source_id("mbox", envelope.id),
         text=text,
         kind="message",
-        title=subject or None,
-        speaker=_decoded(name or address or sender) or None,
+        title=subject,
+        speaker=_decoded(name or address or sender),
         session_id=source_id("mbox", envelope.thread),
         position=position,
         created_at=envelope.time,
         tags=["mail"],
-        metadata={key: value for key, value in (("from", address), ("to", _header(mail, "To"))) if value} or None,
+        metadata={key: value for key, value in (("from", address), ("to", _header(mail, "To"))) if value},
     )
 
 

@@ -65,8 +65,8 @@ def _memory(entry: Mapping[str, Any], place: str, context: ImportContext) -> Rec
         text=text,
         created_at=created_at,
         expires_at=_end(entry.get("expiration_date"), context),
-        tags=[str(name) for name in list_of(entry.get("categories")) if name] or None,
-        metadata={**mapping_of(entry.get("metadata")), **about} or None,
+        tags=[str(name) for name in list_of(entry.get("categories")) if name],
+        metadata={**mapping_of(entry.get("metadata")), **about},
     )
 
 

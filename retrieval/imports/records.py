@@ -119,11 +119,11 @@ class ImportContext:
 
 
 def memory_record(place: str, line: int | None = None, **fields: Any) -> SourceRecord:
-    """A record of a memory with these fields, checked as the API checks them; None counts as not given.
+    """A record of a memory with these fields, checked as the API checks them; None and "" count as not given.
 
     Null bytes and lone surrogates are mended; names and titles that are too long are cut.
     """
-    given = {name: value for name, value in fields.items() if value is not None}
+    given = {name: value for name, value in fields.items() if value is not None and value != ""}
     try:
         given["text"] = clean_text(given.get("text", ""))
         for name, longest in (("title", _MAX_TITLE), ("speaker", _MAX_NAME)):

@@ -118,7 +118,7 @@ def _message(
         id=source_id("slack", channel, message.get("ts"), user),
         text=text,
         kind="message",
-        speaker=workspace.users.get(user) or _name(mapping_of(message.get("user_profile"))) or user or None,
+        speaker=workspace.users.get(user) or _name(mapping_of(message.get("user_profile"))) or user,
         session_id=session,
         position=next(workspace.positions[session]),
         created_at=created_at,

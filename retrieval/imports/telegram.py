@@ -95,12 +95,12 @@ def _message(
         id=source_id("telegram", chat.id, message.get("id")),
         text=text,
         kind="message",
-        speaker=text_of(message.get("from")) or text_of(message.get("from_id")) or None,
+        speaker=text_of(message.get("from")) or text_of(message.get("from_id")),
         session_id=session,
         position=next(positions[session]),
         created_at=created_at,
         tags=["telegram"],
-        metadata={name: value for name, value in metadata.items() if value} or None,
+        metadata={name: value for name, value in metadata.items() if value},
     )
 
 

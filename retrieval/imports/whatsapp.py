@@ -161,7 +161,7 @@ def _record(
         id=ids.next(time.replace(tzinfo=UTC).isoformat(), speaker, text),  # whichever zone is named
         text=text,
         kind="message",
-        speaker=speaker or None,
+        speaker=speaker,
         session_id=session,
         position=next(positions[session]),
         created_at=time,

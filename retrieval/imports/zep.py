@@ -191,7 +191,7 @@ def _episode(
             id=f"{episode_id}#{number}" if number else episode_id,
             text=text,
             kind="message",
-            speaker=name or None,
+            speaker=name,
             session_id=_session(entry),
             position=None if first is None else first + number,
             created_at=context.time(_said_at(entry)),
@@ -241,7 +241,7 @@ def _label(given: Any) -> str:
     return labels[0].lower() if labels and labels[0] else "thing"
 
 
-def _metadata(entry: Mapping[str, Any]) -> dict[str, Any] | None:
+def _metadata(entry: Mapping[str, Any]) -> dict[str, Any]:
     own = mapping_of(entry.get("metadata") or entry.get("episode_metadata"))
     kept = ("group_id", "graph_uuid", "source_description", "episodes", "episode_uuids", "attributes")
-    return {**own, **{name: entry[name] for name in kept if entry.get(name)}} or None
+    return {**own, **{name: entry[name] for name in kept if entry.get(name)}}
