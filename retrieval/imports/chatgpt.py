@@ -19,9 +19,9 @@ from retrieval.imports.records import (
     ImportContext,
     Records,
     SkippedRecord,
+    Turns,
     list_of,
     mapping_of,
-    memory_record,
     source_id,
     text_of,
     text_of_part,
@@ -72,18 +72,16 @@ def _conversation(conversation: Mapping[str, Any], place: str, context: ImportCo
             yield item
     title = text_of(conversation.get("title"))
     start = _time(conversation.get("create_time"), context)
-    for position, (item, time) in enumerate(zip(said, _interpolated([item.time for item in said], start), strict=True)):
-        yield memory_record(
+    turns = Turns("chatgpt")
+    for item, time in zip(said, _interpolated([item.time for item in said], start), strict=True):
+        yield turns.record(
             item.place,
             id=source_id("chatgpt", key, item.id),
             text=item.text,
-            kind="message",
             speaker=item.speaker,
             session_id=source_id("chatgpt", key),
-            position=position,
             created_at=time,
-            tags=["chatgpt"],
-            metadata={"conversation": title} if title else None,
+            metadata={"conversation": title},
         )
 
 

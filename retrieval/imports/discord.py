@@ -9,12 +9,11 @@ from retrieval.imports.files import FilePart, ImportFile
 from retrieval.imports.json_values import keys_of_parts, records_of, values_at
 from retrieval.imports.records import (
     ImportContext,
-    Positions,
     Record,
     Records,
     SkippedRecord,
+    Turns,
     mapping_of,
-    memory_record,
     source_id,
     text_of,
 )
@@ -40,10 +39,10 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The messages, channel by channel; a day is a session."""
-    positions = Positions()  # a channel may come in several files
+    turns = Turns("discord")  # a channel may come in several files
     for part in source.parts(*FILES):
         values = _messages(part, context)
-        yield from records_of(part, "message", values, lambda value, at: [_message(*value, at, positions, context)])
+        yield from records_of(part, "message", values, lambda value, at: [_message(*value, at, turns, context)])
 
 
 def _messages(part: FilePart, context: ImportContext) -> Iterator[tuple[Mapping[str, Any], _Channel]]:
@@ -58,9 +57,7 @@ def _messages(part: FilePart, context: ImportContext) -> Iterator[tuple[Mapping[
             yield entry, channel
 
 
-def _message(
-    message: Mapping[str, Any], channel: _Channel, place: str, positions: Positions, context: ImportContext
-) -> Record:
+def _message(message: Mapping[str, Any], channel: _Channel, place: str, turns: Turns, context: ImportContext) -> Record:
     author = mapping_of(message.get("author"))
     kind = str(message.get("type", "Default"))
     if author.get("isBot"):
@@ -71,17 +68,12 @@ def _message(
     if not text:
         return SkippedRecord(place=place, reason="message without text")
     created_at = context.time(message.get("timestamp"))
-    session = source_id("discord", channel.id, context.day(created_at))
-    metadata = {"server": channel.guild, "channel": channel.name}
-    return memory_record(
+    return turns.record(
         place,
         id=source_id("discord", channel.id, message.get("id")),
         text=text,
-        kind="message",
         speaker=text_of(author.get("nickname")) or text_of(author.get("name")),
-        session_id=session,
-        position=next(positions[session]),
+        session_id=source_id("discord", channel.id, context.day(created_at)),
         created_at=created_at,
-        tags=["discord"],
-        metadata={name: value for name, value in metadata.items() if value},
+        metadata={"server": channel.guild, "channel": channel.name},
     )

@@ -191,11 +191,24 @@ class RepeatableIds:
         return first if self._seen[first] == 1 else content_id(self._source, *parts, self._seen[first])
 
 
-class Positions(defaultdict[str, Iterator[int]]):
-    """Numbers the turns of each session from 0, in the order in which they are read."""
+class Turns:
+    """Makes records of a source's messages, numbered in each session from 0 in the order in which they are read."""
 
-    def __init__(self) -> None:
-        super().__init__(count)
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._positions: defaultdict[str, Iterator[int]] = defaultdict(count)
+
+    def record(self, place: str, *, session_id: str, metadata: Mapping[str, Any] = {}, **fields: Any) -> SourceRecord:
+        """A record of the next message of a session; what its metadata say nothing of is left out."""
+        return memory_record(
+            place,
+            kind="message",
+            session_id=session_id,
+            position=next(self._positions[session_id]),
+            tags=[self._source],
+            metadata={name: value for name, value in metadata.items() if value},
+            **fields,
+        )
 
 
 def clean_text(value: str) -> str:

@@ -13,13 +13,12 @@ from retrieval.imports.files import FilePart, ImportFile
 from retrieval.imports.json_values import keys_of_parts, objects_at
 from retrieval.imports.records import (
     ImportContext,
-    Positions,
     Records,
     SkippedRecord,
     SourceRecord,
+    Turns,
     list_of,
     mapping_of,
-    memory_record,
     refused,
     source_id,
     text_of,
@@ -34,11 +33,11 @@ _REFERENCE = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 
 @dataclass(kw_only=True)
 class _Workspace:
-    """Names by id, and the positions of turns."""
+    """Names by id, and what numbers the turns."""
 
     users: dict[str, str] = field(default_factory=dict)
     channels: dict[str, str] = field(default_factory=dict)
-    positions: Positions = field(default_factory=Positions)
+    turns: Turns = field(default_factory=lambda: Turns("slack"))
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
@@ -113,16 +112,13 @@ def _message(
     thread = text_of(message.get("thread_ts"))
     session = source_id("slack", channel, "thread", thread) if thread else source_id("slack", channel, day)
     user = text_of(message.get("user"))
-    return memory_record(
+    return workspace.turns.record(
         place,
         id=source_id("slack", channel, message.get("ts"), user),
         text=text,
-        kind="message",
         speaker=workspace.users.get(user) or _name(mapping_of(message.get("user_profile"))) or user,
         session_id=session,
-        position=next(workspace.positions[session]),
         created_at=created_at,
-        tags=["slack"],
         metadata={"channel": channel},
     )
 

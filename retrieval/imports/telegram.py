@@ -10,12 +10,11 @@ from retrieval.imports.files import HEAD_BYTES, FilePart, ImportFile
 from retrieval.imports.json_values import keys_of_parts, records_of, values_at
 from retrieval.imports.records import (
     ImportContext,
-    Positions,
     Record,
     Records,
     SkippedRecord,
+    Turns,
     mapping_of,
-    memory_record,
     source_id,
     text_of,
 )
@@ -60,10 +59,10 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     """
     if _is_of_pages(source):
         raise InvalidInput("these are Telegram's pages in HTML: export the chat again, with the format JSON")
-    positions = Positions()
+    turns = Turns("telegram")
     for part in source.parts(*FILES):
         values = _messages(part, context)
-        yield from records_of(part, "message", values, lambda value, at: [_message(*value, at, positions, context)])
+        yield from records_of(part, "message", values, lambda value, at: [_message(*value, at, turns, context)])
 
 
 def _messages(part: FilePart, context: ImportContext) -> Iterator[tuple[Mapping[str, Any], _Chat]]:
@@ -77,9 +76,7 @@ def _messages(part: FilePart, context: ImportContext) -> Iterator[tuple[Mapping[
             chat = _Chat(name="" if chat.id else chat.name, id=str(value))
 
 
-def _message(
-    message: Mapping[str, Any], chat: _Chat, place: str, positions: Positions, context: ImportContext
-) -> Record:
+def _message(message: Mapping[str, Any], chat: _Chat, place: str, turns: Turns, context: ImportContext) -> Record:
     if chat.name:
         place = f"{place} ({chat.name}, id {message.get('id')})"
     if message.get("type") != "message":
@@ -88,19 +85,14 @@ def _message(
     if not text:
         return SkippedRecord(place=place, reason="medium without text")
     created_at = context.time(message.get("date_unixtime") or message.get("date"))
-    session = source_id("telegram", chat.id, context.day(created_at))
-    metadata = {"chat": chat.name, "forwarded_from": message.get("forwarded_from")}
-    return memory_record(
+    return turns.record(
         place,
         id=source_id("telegram", chat.id, message.get("id")),
         text=text,
-        kind="message",
         speaker=text_of(message.get("from")) or text_of(message.get("from_id")),
-        session_id=session,
-        position=next(positions[session]),
+        session_id=source_id("telegram", chat.id, context.day(created_at)),
         created_at=created_at,
-        tags=["telegram"],
-        metadata={name: value for name, value in metadata.items() if value},
+        metadata={"chat": chat.name, "forwarded_from": message.get("forwarded_from")},
     )
 
 

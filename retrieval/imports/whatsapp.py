@@ -13,13 +13,12 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
 from retrieval.imports.records import (
     ImportContext,
-    Positions,
     Records,
     RepeatableIds,
     SkippedRecord,
     SourceRecord,
+    Turns,
     content_id,
-    memory_record,
     refused,
     source_id,
 )
@@ -85,7 +84,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
             dates[entry.date] = None
     day_first = context.day_first if context.day_first is not None else is_day_first(list(dates))
     ids = RepeatableIds("whatsapp")
-    positions = Positions()
+    turns = Turns("whatsapp")
     for item in _entries(source, context):
         if isinstance(item, SkippedRecord):
             yield item
@@ -96,7 +95,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
             yield refused(f"line {item.line}", "its date or time does not exist")
             continue
         session = source_id("whatsapp", chat, f"{time:%Y-%m-%d}")
-        yield _record(item, time, session, positions, ids)
+        yield _record(item, time, session, turns, ids)
 
 
 def is_day_first(dates: Sequence[_Date]) -> bool:
@@ -139,7 +138,7 @@ def _time(entry: _ChatEntry, day_first: bool) -> datetime:
 
 
 def _record(
-    entry: _ChatEntry, time: datetime, session: str, positions: Positions, ids: RepeatableIds
+    entry: _ChatEntry, time: datetime, session: str, turns: Turns, ids: RepeatableIds
 ) -> SourceRecord | SkippedRecord:
     place = f"line {entry.line}"
     first, *others = entry.lines
@@ -156,16 +155,13 @@ def _record(
     if text.rstrip(".") in _DELETED:
         return SkippedRecord(place=place, reason="deleted message")
     speaker = speaker.translate(_MARKS).translate(_SPACES).strip().removeprefix("~").strip()
-    return memory_record(
+    return turns.record(
         place,
         id=ids.next(time.replace(tzinfo=UTC).isoformat(), speaker, text),  # whichever zone is named
         text=text,
-        kind="message",
         speaker=speaker,
         session_id=session,
-        position=next(positions[session]),
         created_at=time,
-        tags=["whatsapp"],
     )
 
 
