@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.group import Failure, message_of
+from retrieval.cli.group import message_of
 from retrieval.cli.inputs import convert, filter_options
 from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import print_json
@@ -61,4 +61,4 @@ def command(
     else:
         click.echo(f"{deleted} deleted")
     if failures:
-        raise Failure("; ".join(dict.fromkeys(failures)))
+        raise click.ClickException("; ".join(dict.fromkeys(failures)))

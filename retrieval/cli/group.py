@@ -52,10 +52,6 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
-class Failure(click.ClickException):
-    """What did not work, in a line; exit status 1."""
-
-
 class TrivetGroup(click.Group):
     """Commands by name, imported when asked for."""
 
@@ -94,7 +90,7 @@ class TrivetGroup(click.Group):
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was named; raises Failure if it failed."""
+        """Run the command that was named; raises ClickException if it failed."""
         # Trivet's matrices are small, and NumPy's further threads spin while they wait for large ones.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack characters of a memory
@@ -105,7 +101,7 @@ class TrivetGroup(click.Group):
 
 @contextmanager
 def _told_as_failures() -> Iterator[None]:
-    """Make Failures of what is raised. A traceback is only let through with TRIVET_LOG_LEVEL=debug."""
+    """Make errors of status 1, in a line, of what is raised; with TRIVET_LOG_LEVEL=debug it has its traceback."""
     try:
         yield
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
@@ -113,7 +109,7 @@ def _told_as_failures() -> Iterator[None]:
     except Exception as exc:
         if os.environ.get("TRIVET_LOG_LEVEL") == "debug":
             raise
-        raise Failure(message_of(exc)) from exc
+        raise click.ClickException(message_of(exc)) from exc
 
 
 def message_of(exc: Exception) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.group import Failure
 from retrieval.cli.output import print_json, printable, progress
 from retrieval.documents.files import document_of, documents_in, id_of
 from retrieval.engine import Trivet
@@ -48,7 +47,7 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: 
 
     Raises:
         InvalidInput: there is none.
-        Failure: some could not be read.
+        ClickException: some could not be read.
     """
     files, others = documents_in(folder)
     if not files:
@@ -93,7 +92,7 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: 
             kinds = ", ".join(f"{count} {suffix}" for suffix, count in others.most_common(KINDS_SHOWN))
             click.echo(printable(f"skipped {counted(others.total(), 'other file', 'other files')}: {kinds}"))
     if rejected:
-        raise Failure(f"{len(rejected)} of {read} rejected")
+        raise click.ClickException(f"{len(rejected)} of {read} rejected")
 
 
 async def _gone(engine: Trivet, namespace: str, folder: Path) -> dict[str, str]:

@@ -17,7 +17,6 @@ from zoneinfo import ZoneInfo
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.group import Failure
 from retrieval.cli.import_documents import import_document, import_folder
 from retrieval.cli.options import checked, common_options, example, gathered, input_file_or_folder
 from retrieval.cli.output import print_json, printable, progress
@@ -210,7 +209,8 @@ def command(
                         job.done += len(batch)
             if header is not None:
                 if (lines := outcome.counts.total()) < header.memories:
-                    raise Failure(f"the export ends early: {lines} of {header.memories} memories are in it")
+                    early = f"the export ends early: {lines} of {header.memories} memories are in it"
+                    raise click.ClickException(early)
                 for undone in await engine.lifecycle.complete_import(namespace or "default", header):
                     click.echo(printable(f"not done again, as no memory mentions the entity: {undone}"), err=True)
 
@@ -279,7 +279,7 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, s
     """Print the summary, in which `noun` is what was read.
 
     Raises:
-        Failure: something was rejected.
+        ClickException: something was rejected.
     """
     total = outcome.counts.total()
     read = counted(total, noun, f"{noun}s")
@@ -295,7 +295,7 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, s
         for note, count in context.notes.most_common():
             click.echo(f"note: {count} {note}")
     if outcome.rejected:
-        raise Failure(f"{len(outcome.rejected)} of {read} rejected")
+        raise click.ClickException(f"{len(outcome.rejected)} of {read} rejected")
 
 
 def _note(batch: Sequence[SourceRecord], results: Sequence[AddResult], outcome: Outcome) -> None:
