@@ -91,13 +91,13 @@ def read_corpus(source: ImportFile, context: ImportContext) -> Records:
     """Rows of an evaluation folder's corpus.jsonl."""
     corpus = CorpusReader()
     for number, raw in _lines(source, context):
+        place = f"line {number}"
         try:
             row = corpus.read(raw, number)
         except InvalidInput as exc:
-            yield SourceRecord(place=f"line {number}", line=number, memory=exc, size=len(raw))
+            yield refused(place, exc, number)
         else:
-            place, namespace = f"line {number}", row.namespace
-            yield SourceRecord(place=place, line=number, memory=row.memory, size=len(raw), namespace=namespace)
+            yield SourceRecord(place=place, line=number, memory=row.memory, size=len(raw), namespace=row.namespace)
 
 
 def _read_conversations(source: ImportFile, context: ImportContext) -> Records:
