@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from retrieval.documents.reading import Reading, storable
+from retrieval.documents.reading import Reading
 
 _HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 _BLOCKS = frozenset({
@@ -155,5 +155,4 @@ def read_html(content: bytes) -> Reading:
     page = _Page()
     page.feed(content.decode("utf-8-sig"))
     page.close()
-    title = _SPACES.sub(" ", page.title).strip() if page.title else None
-    return Reading(text=storable(page.text), title=storable(title) if title else None)
+    return Reading(text=page.text, title=_SPACES.sub(" ", page.title).strip() if page.title else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from retrieval.documents.html import fenced
-from retrieval.documents.reading import Reading, storable
+from retrieval.documents.reading import Reading
 
 
 class _Cell(msgspec.Struct):
@@ -22,4 +22,4 @@ def read_notebook(content: bytes) -> Reading:
     cells = msgspec.json.decode(content, type=_Notebook).cells
     sources = [(cell.cell_type == "code", "".join(cell.source).strip()) for cell in cells]
     texts = [fenced(source) if is_code else source for is_code, source in sources if source]
-    return Reading(text=storable("\n\n".join(texts)))
+    return Reading(text="\n\n".join(texts))

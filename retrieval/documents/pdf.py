@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from io import BytesIO
 
-from retrieval.documents.reading import Reading, storable
+from retrieval.documents.reading import Reading
 
 MAX_PAGES = 5_000
 
@@ -36,4 +36,4 @@ def read_pdf(content: bytes) -> Reading:
         return Reading(error=f"has no text: its {pages} pages are pictures, which a program for OCR can read")
     text = _LEADER.sub("… ", _HYPHENATED.sub("", text))
     title = str((reader.metadata and reader.metadata.title) or "").strip()
-    return Reading(text=storable(text), title=None if _NO_TITLE.fullmatch(title) else storable(title))
+    return Reading(text=text, title=None if _NO_TITLE.fullmatch(title) else title)

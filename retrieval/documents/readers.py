@@ -12,7 +12,7 @@ from importlib import import_module
 
 import msgspec
 
-from retrieval.documents.reading import Reading, check_length
+from retrieval.documents.reading import Reading, check_length, storable
 from retrieval.errors import InvalidInput
 
 MAX_MEMORY_BYTES = 2 * 1024**3
@@ -33,7 +33,7 @@ def main() -> None:
     try:
         module = name if name in ("html", "notebook", "pdf") else "zipped"
         reader = import_module(f".{module}", __package__)  # which brings what it reads with, nowhere else
-        reading: Reading = getattr(reader, f"read_{name}")(content)
+        reading = storable(getattr(reader, f"read_{name}")(content))
         check_length(reading.text)  # here, as the server would hold all of it
     except InvalidInput as exc:
         reading = Reading(error=str(exc))

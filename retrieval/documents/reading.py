@@ -22,6 +22,9 @@ def check_length(text: str) -> None:
         raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
 
 
-def storable(text: str) -> str:
-    """A text without what the database cannot hold; fonts and references of a file may stand for anything."""
-    return text.replace("\x00", "").encode("utf-8", "replace").decode()
+def storable(reading: Reading) -> Reading:
+    """A reading without what the database cannot hold; fonts and references of a file may stand for anything."""
+    text, title = (
+        given.replace("\x00", "").encode("utf-8", "replace").decode() for given in (reading.text, reading.title or "")
+    )
+    return msgspec.structs.replace(reading, text=text, title=title or None)

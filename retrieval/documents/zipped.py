@@ -15,7 +15,7 @@ from zipfile import ZipFile
 import msgspec
 
 from retrieval.documents.html import read_html
-from retrieval.documents.reading import Reading, storable
+from retrieval.documents.reading import Reading
 
 MAX_UNPACKED_BYTES = 256 * 1024**2
 
@@ -63,7 +63,7 @@ def read_odt(content: bytes) -> Reading:
     body = _body(content)
     titles = (each for each in body.iterfind("{*}p") if _attribute(each, "style-name") == "Title")
     title = "".join(next(titles, ElementTree.Element("p")).itertext())
-    return msgspec.structs.replace(read_html("".join(_html(body)).encode()), title=storable(title.strip()) or None)
+    return msgspec.structs.replace(read_html("".join(_html(body)).encode()), title=title.strip() or None)
 
 
 def read_odp(content: bytes) -> Reading:
@@ -131,7 +131,7 @@ def read_workbook(content: bytes) -> Reading:
     names = [sheet.name for sheet in workbook.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
     texts = {name: text for name in names if (text := _sheet(workbook.get_sheet_by_name(name).to_python()))}
     sheets = [f"## {name}\n\n{text}" if len(texts) > 1 else text for name, text in texts.items()]
-    return Reading(text=storable("\n\n".join(sheets)))
+    return Reading(text="\n\n".join(sheets))
 
 
 read_ods = read_workbook
@@ -177,7 +177,7 @@ def _presentation(slides: Iterable[tuple[str, str]]) -> Reading:
     shown = [(number, title, text) for number, (title, text) in enumerate(slides, 1) if title or text]
     texts = [f"# {title or f'Slide {number}'}\n\n{text}".strip() for number, title, text in shown]
     title = next((title for _, title, _ in shown if title), "")
-    return Reading(text=storable("\n\n".join(texts)), title=storable(title) or None)
+    return Reading(text="\n\n".join(texts), title=title or None)
 
 
 def _blocks(element: ElementTree.Element) -> Iterator[tuple[str, str]]:
@@ -224,7 +224,7 @@ def read_epub(content: bytes) -> Reading:
     except UnicodeDecodeError:
         return Reading(error="has pages that are no text; it may be locked by its seller")
     title = " ".join(root.findtext("{*}metadata/{*}title", "").split())
-    return Reading(text="\n\n".join(filter(None, texts)), title=storable(title) or None)
+    return Reading(text="\n\n".join(filter(None, texts)), title=title or None)
 
 
 def _opened(content: bytes) -> ZipFile:
