@@ -111,7 +111,7 @@ def measure_mixed(server: Server, corpus: Corpus, size: int, workers: int, secon
     Raises:
         StoreUnavailable: what was written cannot be deleted.
     """
-    queries = cycle([query.text for query in Queries(corpus, size, seed=5).take(QUERIES)])
+    queries = cycle(Queries(corpus, size, seed=5).take(QUERIES))
     memories = cycle(list(corpus.memories(_STREAM, 0, WRITTEN)))
     with Connection(server.port) as connection:
         for query in islice(queries, CLIENTS):

@@ -61,14 +61,14 @@ async def measure_peers(
         connection = stack.enter_context(Connection(port))
         for query in queries.take(WARM_UP + count):
             started = time.perf_counter()
-            vector = await embedder.embed_query(query.text)
+            vector = await embedder.embed_query(query)
             embedding.append(1e3 * (time.perf_counter() - started))
-            milliseconds, answer = search(connection, path, CASES[0].request(query.text))
+            milliseconds, answer = search(connection, path, CASES[0].request(query))
             trivet.append(milliseconds)
             degraded += bool(answer.degraded)
             for way, _, taken in ways:
                 started = time.perf_counter()
-                way.search(query.text, vector, TOP_K)
+                way.search(query, vector, TOP_K)
                 taken.append(1e3 * (time.perf_counter() - started))
             progress(1)
     await embedder.aclose()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import islice
 
 import numpy as np
@@ -33,14 +32,6 @@ REMEMBERED_BLOCKS = 64
 """Blocks of the corpus that are kept: small corpora are not made again for every query."""
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkQuery:
-    """A query made from a memory, whose id it bears."""
-
-    text: str
-    source: str
-
-
 class Queries:
     """An endless supply of queries for the first `memories` of a stream; no text comes twice."""
 
@@ -51,22 +42,22 @@ class Queries:
         self._rng = np.random.default_rng([corpus.seed, 6, seed, stream])
         self._given: set[str] = set()
 
-    def take(self, count: int) -> list[BenchmarkQuery]:
+    def take(self, count: int) -> list[str]:
         return list(islice(self._fresh(), count))
 
-    def _fresh(self) -> Iterator[BenchmarkQuery]:
+    def _fresh(self) -> Iterator[str]:
         while True:
             number = int(self._rng.integers(self._memories))
             memory = self._block(self._stream, number // BLOCK)[number % BLOCK]
-            text = _ask(self._rng, memory)
+            text = ask(self._rng, memory)
             if text not in self._given:
                 self._given.add(text)
-                yield BenchmarkQuery(text, f"m{number}")
+                yield text
 
 
-def _ask(rng: np.random.Generator, memory: MemoryInput) -> str:
+def ask(rng: np.random.Generator, memory: MemoryInput) -> str:
     """A question about a memory: some of its words in a form of speech, sometimes a word of something else."""
-    common = _common()
+    common = frozenset(vocabulary()[:FUNCTION_WORDS])
     rare = [word for word in re.findall(r"\b[a-z]{3,}\b", memory.text) if word not in common] or ["something"]
     count = min(len(rare), int(rng.integers(2, 6)))
     words = [rare[at] for at in sorted(rng.choice(len(rare), size=count, replace=False))]
@@ -90,8 +81,3 @@ def _ask(rng: np.random.Generator, memory: MemoryInput) -> str:
 
 def _pick(rng: np.random.Generator, items: Sequence[str]) -> str:
     return items[int(rng.integers(len(items)))]
-
-
-@cache
-def _common() -> frozenset[str]:
-    return frozenset(vocabulary()[:FUNCTION_WORDS])

@@ -98,7 +98,7 @@ def warm_up(port: int, size: int, queries: Queries) -> None:
     with Connection(port) as connection:
         for case in CASES:
             for query in queries.take(WARM_UP if case.filter is None else WARM_UP // 5):
-                connection.ask(post(path, case.request(query.text)))
+                connection.ask(post(path, case.request(query)))
 
 
 def measure_latency(
@@ -112,7 +112,7 @@ def measure_latency(
             texts: list[str] = []
             for case in CASES:
                 if case.embedding != "cached":
-                    texts = [query.text for query in queries.take(min(ROUND, count - start))]
+                    texts = queries.take(min(ROUND, count - start))
                 answers[case.name] += [search(connection, path, case.request(text)) for text in texts]
                 progress(len(texts))
     return [_timing(case, answers[case.name], eligible[case.filter] if case.filter else size) for case in CASES]
@@ -139,7 +139,7 @@ def _timing(case: Case, answers: list[tuple[float, SearchResponse]], eligible: i
 def measure_throughput(port: int, size: int, queries: Queries, workers: int, seconds: float) -> list[Throughput]:
     """Searches a second at each concurrency, with all query embeddings cached, for so many seconds each."""
     path = search_path(large_name(size))
-    requests = [post(path, SearchRequest(query=query.text, top_k=TOP_K)) for query in queries.take(DISTINCT)]
+    requests = [post(path, SearchRequest(query=query, top_k=TOP_K)) for query in queries.take(DISTINCT)]
     closed_loop(port, requests * (2 * workers - 1), 2 * workers)  # each process comes to know each query
     found = []
     for concurrency in CONCURRENCIES:
@@ -159,7 +159,7 @@ def measure_small(
     with Connection(port) as connection:
         for taken in (first, second):
             for number, queries in made.items():
-                request = CASES[0].request(queries.take(1)[0].text)
+                request = CASES[0].request(*queries.take(1))
                 milliseconds, answer = search(connection, search_path(small_name(number)), request)
                 taken.append(milliseconds)
                 degraded += bool(answer.degraded)
@@ -173,7 +173,7 @@ async def measure_recall(port: int, url: str, size: int, queries: Queries, count
     A result counts if it is as similar as the exact tenth: which of equals is returned does not matter. Duplicates
     that were folded into others were returned by the leg, too.
     """
-    texts = [query.text for query in queries.take(count)]
+    texts = queries.take(count)
     embedder = open_embedder()
     vectors = np.stack([await embedder.embed_query(text) for text in texts])
     await embedder.aclose()

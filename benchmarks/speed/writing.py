@@ -79,7 +79,7 @@ def measure_after_write(port: int, corpus: Corpus, size: int, queries: Queries, 
     with Connection(port) as connection:
         for number, memory in enumerate(corpus.memories(_AFTER_WRITE_STREAM, 0, 2 * count)):
             embedding: EmbeddingUse = "cached" if number % 2 else "computed"
-            first, second = (query.text for query in queries.take(2))
+            first, second = queries.take(2)
             texts = [first, first, first] if embedding == "cached" else [first, second]
             *asked, last = map(CASES[0].request, texts)
             written = replace(memory, id=f"{_TAG}-{number}", session_id=None, position=None, kind="memory", tags=[_TAG])
