@@ -95,15 +95,6 @@ class MixedClient:
             return MemoryPatch(text=next(self._memories).text)
         return MemoryPatch(metadata={"seen": int(self._rng.integers(1_000_000))})
 
-    def remove(self, port: int) -> None:
-        """Delete what it has written.
-
-        Raises:
-            StoreUnavailable: that failed.
-        """
-        with Connection(port) as connection:
-            delete_tagged(connection, large_name(self._size), self.tag)
-
 
 def measure_mixed(server: Server, corpus: Corpus, size: int, workers: int, seconds: float) -> MixedLoad:
     """The load on the namespace of `size` memories, which has the same ones again afterwards.
@@ -120,8 +111,9 @@ def measure_mixed(server: Server, corpus: Corpus, size: int, workers: int, secon
     before = server.resident_bytes()
     results = mixed_loop(server.port, [iter(client) for client in clients], seconds=seconds)
     after = server.resident_bytes()
-    for client in clients:
-        client.remove(server.port)
+    with Connection(server.port) as connection:
+        for client in clients:
+            delete_tagged(connection, large_name(size), client.tag)
     return MixedLoad(
         size=size,
         clients=CLIENTS,
