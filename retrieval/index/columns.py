@@ -18,7 +18,7 @@ from graph.persistent import Persistent
 from postgres.arrays import array_text, integers
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.text.speakers import named_speakers
 from retrieval.types.search import Exclude, Filters, SearchOptions
 
@@ -304,6 +304,6 @@ def from_microseconds(since: int) -> datetime:
 async def read(conn: Connection, ns: int, columns: Columns, docs: Collection[int]) -> None:
     """Read the memories with some ordinals."""
     parameters = {"ns": ns, "docs": array_text(docs), "short": SHORT_CHARS}
-    [row] = await (await conn.execute(_READ, parameters, binary=True)).fetchall()
-    [links] = await (await conn.execute(_READ_LINKS, parameters, binary=True)).fetchall()
+    [row] = await fetch(conn, _READ, parameters, binary=True)
+    [links] = await fetch(conn, _READ_LINKS, parameters, binary=True)
     columns.take(row, links)

@@ -18,12 +18,12 @@ from graph.names import entity_id, name_tokens
 from graph.persistent import Persistent
 from graph.resolution import EntityCandidate
 from graph.spellings import Spellings
-from retrieval.index.entity_rows import ALIASES, Aliases, Entities, NameRow, one_row, read_kept
+from retrieval.index.entity_rows import ALIASES, Aliases, Entities, NameRow, read_kept
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
 from retrieval.index.strings import NONE, StringColumn
 from retrieval.store.entities import BY_HAND
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.text.characters import fold
 
 MOST_BEARERS = 64
@@ -43,12 +43,7 @@ class EntityNames(Persistent):
     """Names by code, in the order in which they came; none is removed, but one that no memory mentions is not found."""
 
     PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases")
-    COPIED = (
-        "_are_names.values",
-        "_names._starts.values",
-        "_names._sizes.values",
-        "_aliases._docs.values",
-    )
+    COPIED = ("_are_names.values", "_names._starts.values", "_names._sizes.values", "_aliases._docs.values")
     """Those in which an entity that is described anew, or an alias that is taken away, replaces something."""
 
     def __init__(self) -> None:
@@ -273,8 +268,8 @@ async def read_names(conn: Connection, ns: int, slots: Slots, *, roots: Collecti
     names = EntityNames()
     async for some in read_kept(conn, ns, parts=parts):
         await asyncio.to_thread(names.put, some, roots)  # others go on meanwhile
-    aliases = Aliases.of(*await one_row(conn, ALIASES, {"ns": ns}))
-    await asyncio.to_thread(names.put_aliases, aliases, slots)
+    [row] = await fetch(conn, ALIASES, {"ns": ns}, binary=True)
+    await asyncio.to_thread(names.put_aliases, Aliases.of(*row), slots)
     return names
 
 

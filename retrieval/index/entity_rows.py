@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from typing import Any, LiteralString, NamedTuple
 
 import numpy as np
@@ -12,7 +12,7 @@ from graph.adjacency import id_ranges
 from postgres.arrays import integers
 from retrieval.index.slots import Slots
 from retrieval.store import changes
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 _IS_NAME: LiteralString = "e.type <> all('{date,identifier,phrase,term}'::text[])"
 """Whether `entity e` is not of `TOKENIZED_TYPES`: literally as in the condition of the index that finds such."""
@@ -119,11 +119,5 @@ class NameRow(NamedTuple):
 async def read_kept(conn: Connection, ns: int, *, parts: int) -> AsyncIterator[Entities]:
     """The entities to be kept of a whole namespace, but for those of aliases, by `parts` statements."""
     for least, most in id_ranges(parts):
-        yield Entities.of(*await one_row(conn, _SOME, {"ns": ns, "least": least, "most": most}))
-
-
-async def one_row(conn: Connection, statement: LiteralString, params: Mapping[str, int]) -> tuple[Any, ...]:
-    """The row of a statement that aggregates without groups."""
-    row: tuple[Any, ...]
-    [row] = await (await conn.execute(statement, params, binary=True)).fetchall()
-    return row
+        [row] = await fetch(conn, _SOME, {"ns": ns, "least": least, "most": most}, binary=True)
+        yield Entities.of(*row)

@@ -215,12 +215,7 @@ class IndexRegistry:
         return entry, checked if is_new else None
 
     async def _load(
-        self,
-        name: str,
-        terms: Sequence[int] = (),
-        former: NamespaceIndex | None = None,
-        *,
-        files: IndexFiles | None,
+        self, name: str, terms: Sequence[int] = (), former: NamespaceIndex | None = None, *, files: IndexFiles | None
     ) -> _Loaded:
         """Load a namespace from `files`, or from the tables."""
         async with self._pool.connection() as conn:

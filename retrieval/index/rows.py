@@ -24,17 +24,11 @@ FEW_VECTORS = 500
 """Most vectors that come along with changed memories, or that queries read as they need them."""
 
 _PARTS: LiteralString = (
-    " cross join lateral (select "
-    + COLUMNS
-    + ", string_agg(halfvec_send(embedding), '') <few> from ("
-    + MEMORIES
-    + "<these> order by doc) as memories) as memories"
-    + " cross join lateral (select "
-    + LINKS
-    + ", string_agg(halfvec_send(own), '') <few> from turn where ns = %(ns)s <these>) as turns"
-    + " cross join lateral (select "
-    + MENTIONS
-    + """ from mention where ns = %(ns)s <these>) as mentions
+    " cross join lateral (select " + COLUMNS + ", string_agg(halfvec_send(embedding), '') <few> from ("
+    + MEMORIES + "<these> order by doc) as memories) as memories"
+    + " cross join lateral (select " + LINKS + ", string_agg(halfvec_send(own), '') <few>"
+    + " from turn where ns = %(ns)s <these>) as turns"
+    + " cross join lateral (select " + MENTIONS + """ from mention where ns = %(ns)s <these>) as mentions
     cross join lateral (
         select array_agg(source), array_agg(type), array_agg(target), array_agg(doc) from relation
         where ns = %(ns)s <these>
@@ -42,13 +36,9 @@ _PARTS: LiteralString = (
     cross join lateral (
         select array_agg(entity), array_agg(root) from entity_merge where ns = %(ns)s <if merged>
     ) as merges
-    cross join lateral (select """
-    + NAMES
-    + """ from <kept>) as names
-    cross join lateral ("""
-    + ALIASES
-    + " <these>) as aliases"
-).replace("%(ns)s", "n.ns")
+    cross join lateral (select """ + NAMES + """ from <kept>) as names
+    cross join lateral (""" + ALIASES + " <these>) as aliases"
+).replace("%(ns)s", "n.ns")  # fmt: skip
 
 _WIDTHS = (21, 1, 3, 1, 3, 4, 2, 4, 6)
 """How many consecutive columns of the parts belong together."""
@@ -57,22 +47,18 @@ WIDTH = sum(_WIDTHS)
 """Columns of `OF_ALL`."""
 
 OF_ALL: LiteralString = (
-    _PARTS.replace("<few>", "")
-    .replace("<these>", "")
-    .replace("<if merged>", "")
+    _PARTS.replace("<few>", "").replace("<these>", "").replace("<if merged>", "")
     .replace("<kept>", ALL_KEPT.replace("%(ns)s", "n.ns"))
-)
+)  # fmt: skip
 """What to join to `n`, which has `ns`; with the parameter `short`."""
 
 OF_CHANGED: LiteralString = (
     _PARTS.replace("<few>", "filter (where cardinality(n.changed) <= %(few)s)")
-    .replace("<these>", "and doc = any(n.changed)")
-    .replace("<if merged>", "and -1 = any(n.changed)")
-    .replace("<kept>", DESCRIBED.replace("%(ns)s", "n.ns"))
-    + """ cross join lateral (
+    .replace("<these>", "and doc = any(n.changed)").replace("<if merged>", "and -1 = any(n.changed)")
+    .replace("<kept>", DESCRIBED.replace("%(ns)s", "n.ns")) + """ cross join lateral (
         select array_agg(doc), array_agg(terms), array_agg(tfs) from bm25_tail where ns = n.ns and doc = any(n.changed)
     ) as bags"""
-)
+)  # fmt: skip
 """The same for the memories that have one of the ordinals `n.changed`; with the parameters `short`, `few` and
 `transactions`, the snapshot since which they changed.
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from retrieval.errors import Collided, Conflict, StoreError, TrivetError
 from retrieval.ids import uuid7
-from retrieval.store.pool import Pool
+from retrieval.store.pool import Pool, fetch
 from retrieval.tasks import cancel
 from retrieval.types.job import Job, JobKind, JobState
 
@@ -92,7 +92,7 @@ class Jobs:
         """Running jobs, then the others, newest first; of one namespace or of all."""
         parameters = {"namespace": namespace, "stale_s": STALE_S, "limit": KEPT}
         async with self._pool.connection() as conn:
-            rows = await (await conn.execute(_LIST, parameters)).fetchall()
+            rows = await fetch(conn, _LIST, parameters)
         return [Job(**dict(zip(Job.__struct_fields__, row, strict=True))) for row in rows]
 
     async def start(self, progress: Progress) -> None:

@@ -171,11 +171,7 @@ def _may_be_outdated(
 
 
 def _alike(
-    snapshot: NamespaceSnapshot,
-    vectors: QueryVectors,
-    slot: int,
-    docs: NDArray[np.int64],
-    rarity: NDArray[np.float64],
+    snapshot: NamespaceSnapshot, vectors: QueryVectors, slot: int, docs: NDArray[np.int64], rarity: NDArray[np.float64]
 ) -> list[str]:
     """The ids of the memories that are alike enough, the likest first."""
     own, *rows = vectors.rows_of([slot, *docs.tolist()])

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
 from retrieval.store import memories
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.store.visibility import Which
 from retrieval.types.memory import Memory
 
@@ -52,5 +52,4 @@ async def chunks(conn: Connection, ns: int, document_id: str) -> list[Memory]:
 
 async def page(conn: Connection, ns: int, *, after: str | None, limit: int) -> list[StoredDocument]:
     """Documents with ids above `after`, by id as the database orders texts."""
-    cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
-    return [StoredDocument(*row) for row in await cursor.fetchall()]
+    return [StoredDocument(*row) for row in await fetch(conn, _PAGE, {"ns": ns, "after": after, "limit": limit})]

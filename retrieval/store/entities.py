@@ -20,7 +20,7 @@ from graph.store import Alias, not_given, remove_unused, take_aliases
 from postgres.arrays import array_text, integers, text_array
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes, namespaces
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 BY_HAND = -1
 """In the place of the memory that gives an alias: a caller named the entity so."""
@@ -133,44 +133,41 @@ class StoredAlias(NamedTuple):
 
 async def describe(conn: Connection, ns: int, entities: Iterable[int]) -> dict[int, StoredEntity]:
     """Those of the entities that exist, by number."""
-    rows = await (await conn.execute(_DESCRIBE, {"ns": ns, "entities": array_text(sorted(entities))})).fetchall()
-    return {row[0]: StoredEntity(*row) for row in rows}
+    parameters = {"ns": ns, "entities": array_text(sorted(entities))}
+    return {row[0]: StoredEntity(*row) for row in await fetch(conn, _DESCRIBE, parameters)}
 
 
 async def named(conn: Connection, ns: int, part: str) -> NDArray[np.int64]:
     """The entities with a part of a normalised name or alias, with any accents, merged ones included; in no order."""
-    parameters = {"ns": ns, "part": without_diacritics(part)}
-    [[sent]] = await (await conn.execute(_NAMED, parameters, binary=True)).fetchall()
+    [[sent]] = await fetch(conn, _NAMED, {"ns": ns, "part": without_diacritics(part)}, binary=True)
     return integers(sent, ">i8")
 
 
 async def typed(conn: Connection, ns: int, types: Sequence[str]) -> NDArray[np.int64]:
     """The entities of some types, merged ones included; in no order."""
-    [[sent]] = await (await conn.execute(_TYPED, {"ns": ns, "types": list(types)}, binary=True)).fetchall()
+    [[sent]] = await fetch(conn, _TYPED, {"ns": ns, "types": list(types)}, binary=True)
     return integers(sent, ">i8")
 
 
 async def merged_into(conn: Connection, ns: int, root: int) -> list[StoredMerge]:
     """The entities that are shown as this one, in order of time."""
-    rows = await (await conn.execute(_MERGED, {"ns": ns, "entity": root})).fetchall()
-    return [StoredMerge(*row) for row in rows]
+    return [StoredMerge(*row) for row in await fetch(conn, _MERGED, {"ns": ns, "entity": root})]
 
 
 async def aliases(conn: Connection, ns: int, entities: Collection[int], *, limit: int) -> list[StoredAlias]:
     """The aliases of some entities, one of each normalised form."""
-    parameters = {"ns": ns, "entities": array_text(entities), "limit": limit}
-    rows = await (await conn.execute(_ALIASES, parameters, binary=True)).fetchall()
+    rows = await fetch(conn, _ALIASES, {"ns": ns, "entities": array_text(entities), "limit": limit}, binary=True)
     return [StoredAlias(name, integers(docs)) for name, docs in rows]
 
 
 async def aliases_by_hand(conn: Connection, ns: int) -> list[tuple[str, str]]:
     """All aliases given by hand, each after the key of its entity."""
-    return [(key, name) for key, name in await (await conn.execute(_ALL_BY_HAND, {"ns": ns})).fetchall()]
+    return [(key, name) for key, name in await fetch(conn, _ALL_BY_HAND, {"ns": ns})]
 
 
 async def merges(conn: Connection, ns: int) -> list[tuple[str, str]]:
     """The keys of all merged entities and of what they were merged into, in order of time."""
-    return [(key, target) for key, target in await (await conn.execute(_ALL_MERGES, {"ns": ns})).fetchall()]
+    return [(key, target) for key, target in await fetch(conn, _ALL_MERGES, {"ns": ns})]
 
 
 async def merge(conn: Connection, ns: int, entity: int, target: int, merge_id: str) -> None:
@@ -208,13 +205,7 @@ async def separate(conn: Connection, ns: int, merge_id: str) -> None:
 
 
 async def change_aliases(
-    conn: Connection,
-    ns: int,
-    root: int,
-    *,
-    added: Sequence[str],
-    removed: Sequence[str],
-    check_names: bool = True,
+    conn: Connection, ns: int, root: int, *, added: Sequence[str], removed: Sequence[str], check_names: bool = True
 ) -> list[Alias]:
     """Give an entity aliases by hand and take such aliases away, in the caller's transaction.
 
@@ -254,9 +245,9 @@ async def forget_by_hand(conn: Connection, ns: int, family: Collection[int]) -> 
     """
     await namespaces.hold(conn, ns, _TURN)
     parameters = {"ns": ns, "entities": array_text(family)}
-    keys = [key for (key,) in await (await conn.execute(_KEYS_BY_HAND, parameters)).fetchall()]
+    keys = [key for (key,) in await fetch(conn, _KEYS_BY_HAND, parameters)]
     taken = await _take_by_hand(conn, ns, family, keys)
-    separated = await (await conn.execute(_SEPARATE_ALL, parameters)).fetchall()
+    separated = await fetch(conn, _SEPARATE_ALL, parameters)
     for entity, _ in separated:
         await conn.execute(_NEW_ROOT, {"ns": ns, "entity": entity})
     if taken or separated:
@@ -269,7 +260,7 @@ async def _take_by_hand(conn: Connection, ns: int, family: Collection[int], keys
     """Take away the aliases with some keys that callers gave some entities."""
     await take_aliases(conn, ns, keys)
     parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*keys])}
-    return [Alias(*row) for row in await (await conn.execute(_REMOVE_ALIASES, parameters)).fetchall()]
+    return [Alias(*row) for row in await fetch(conn, _REMOVE_ALIASES, parameters)]
 
 
 def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:
@@ -281,5 +272,4 @@ def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:
 
 
 async def _hold(conn: Connection, ns: int, entities: Collection[int]) -> set[int]:
-    rows = await (await conn.execute(_HOLD, {"ns": ns, "entities": array_text(entities)})).fetchall()
-    return {entity for (entity,) in rows}
+    return {entity for (entity,) in await fetch(conn, _HOLD, {"ns": ns, "entities": array_text(entities)})}

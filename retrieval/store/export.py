@@ -13,7 +13,7 @@ from retrieval.store import namespaces
 from retrieval.store.changes import one_snapshot
 from retrieval.store.locking import SUPERSEDED
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.types.memory import MemoryInput, as_superseded
 
 ROWS_AT_ONCE = 128
@@ -31,13 +31,12 @@ _ALL: LiteralString = (
     """
     select m.text, m.id, m.kind, m.title, m.speaker, m.session_id,
         (case when t.place > %(most_position)s then null else coalesce(t.place, m.position) end)::integer,
-        m.document_id, m.created_at, m.expires_at, m.tags, m.metadata, m.entities, m.relations, """
-    + SUPERSEDED
-    + """ as supersedes
+        m.document_id, m.created_at, m.expires_at, m.tags, m.metadata, m.entities, m.relations,
+        """ + SUPERSEDED + """ as supersedes
     from memory m left join turn t on t.ns = m.ns and t.doc = m.doc
     where m.ns = %(ns)s order by m.doc
     """
-)
+)  # fmt: skip
 
 
 @asynccontextmanager
@@ -55,7 +54,7 @@ async def snapshot(conn: Connection, name: str) -> AsyncIterator[Namespace]:
 
 async def count(conn: Connection, ns: int) -> int:
     """The number of memories."""
-    [[memories]] = await (await conn.execute(_COUNT, {"ns": ns})).fetchall()
+    [[memories]] = await fetch(conn, _COUNT, {"ns": ns})
     return int(memories)
 
 

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 import msgspec
 from psycopg.types.json import Jsonb
 
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.types.journal import Feedback, FeedbackRequest
 
 MAX_ROWS = 100_000
@@ -63,8 +63,7 @@ async def find(conn: Connection, ns: int, feedback_id: str) -> bytes | None:
 
 async def existing(conn: Connection, ns: int, ids: Iterable[str]) -> frozenset[str]:
     """The subset of `ids` that are memories of the namespace."""
-    rows = await (await conn.execute(_EXISTING, {"ns": ns, "ids": sorted(set(ids))})).fetchall()
-    return frozenset(memory_id for (memory_id,) in rows)
+    return frozenset(memory_id for (memory_id,) in await fetch(conn, _EXISTING, {"ns": ns, "ids": sorted(set(ids))}))
 
 
 async def insert(conn: Connection, ns: int, feedback_id: str, request: FeedbackRequest, *, fingerprint: bytes) -> None:
@@ -90,8 +89,7 @@ async def read(
     conn: Connection, ns: int, *, after: int = 0, limit: int | None = None
 ) -> Sequence[tuple[int, Feedback]]:
     """Feedback with numbers above `after`, oldest first, each after its number in the namespace."""
-    cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
-    return [_numbered(row) for row in await cursor.fetchall()]
+    return [_numbered(row) for row in await fetch(conn, _PAGE, {"ns": ns, "after": after, "limit": limit})]
 
 
 async def delete(conn: Connection, ns: int) -> int:

@@ -14,7 +14,7 @@ from typing import LiteralString
 
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.store.changes import ARE_KEPT, CHANGED, SNAPSHOT, DatabaseSnapshot
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 _ORIGIN: LiteralString = (
     "concat_ws(' ', (select system_identifier from pg_control_system()), pg_relation_filepath('memory_change'))"
@@ -24,12 +24,8 @@ _RECORD: LiteralString = (
     """
     insert into index_file (token, ns, transactions)
     select %(token)s::uuid, ns, %(transactions)s::pg_snapshot from namespace
-    where ns = %(ns)s and """
-    + _ORIGIN
-    + " = %(origin)s and "
-    + ARE_KEPT
-    + "for key share returning true"
-)
+    where ns = %(ns)s and """ + _ORIGIN + " = %(origin)s and " + ARE_KEPT + "for key share returning true"
+)  # fmt: skip
 
 _FORGET: LiteralString = "delete from index_file where ns = %(ns)s and token = %(token)s::uuid"
 
@@ -45,19 +41,18 @@ _SINCE = PreparedStatement(
 
 async def origin(conn: Connection) -> str:
     """Identifies the database, however it is reached; a restored dump is another one."""
-    [(found,)] = await (await conn.execute("select " + _ORIGIN)).fetchall()
+    [(found,)] = await fetch(conn, "select " + _ORIGIN)
     return str(found)
 
 
 async def tokens(conn: Connection) -> set[str]:
     """The files that can still be brought up to date."""
-    return {token for (token,) in await (await conn.execute(_TOKENS)).fetchall()}
+    return {token for (token,) in await fetch(conn, _TOKENS)}
 
 
 async def record(conn: Connection, origin: str, token: str, ns: int, transactions: str) -> bool:
     """Record a file that has been written as of a snapshot; false if it could not be brought up to date."""
-    parameters = {"origin": origin, "token": token, "ns": ns, "transactions": transactions}
-    return bool(await (await conn.execute(_RECORD, parameters)).fetchall())
+    return bool(await fetch(conn, _RECORD, {"origin": origin, "token": token, "ns": ns, "transactions": transactions}))
 
 
 async def forget(conn: Connection, token: str, ns: int) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import LiteralString, NamedTuple
 
 from postgres.arrays import array_text, text_array
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.store.visibility import Which
 
 MOST_LOCKS = 128
@@ -48,14 +48,11 @@ SUPERSEDED_BY: LiteralString = """
 
 # No join with `turn`: planned while the table was empty, it reads the whole namespace.
 _VERSIONS: LiteralString = (
-    "select m.id, m.doc, m.fingerprint, m.created_at, "
-    + _SESSION
-    + ", "
-    + SUPERSEDED
+    "select m.id, m.doc, m.fingerprint, m.created_at, " + _SESSION + ", " + SUPERSEDED
     + """, (select t.place from turn t where t.ns = m.ns and t.doc = m.doc)
     from memory m where m.ns = %(ns)s
     """
-)
+)  # fmt: skip
 
 _LOCKED: LiteralString = " order by m.id for update of m"
 
@@ -110,17 +107,11 @@ async def _read(conn: Connection, ns: int, which: Which | None, ending: LiteralS
     if which is None:
         return ()
     statement = _VERSIONS + " and (" + which.condition + ")" + ending
-    cursor = await conn.execute(statement, {"ns": ns, **which.parameters})
-    return [MemoryVersion(*row) for row in await cursor.fetchall()]
+    return [MemoryVersion(*row) for row in await fetch(conn, statement, {"ns": ns, **which.parameters})]
 
 
 async def lock_names(
-    conn: Connection,
-    ns: int,
-    *,
-    sessions: Collection[str],
-    written: Collection[str],
-    superseded: Collection[str],
+    conn: Connection, ns: int, *, sessions: Collection[str], written: Collection[str], superseded: Collection[str]
 ) -> None:
     """Block writers of these sessions, and of what would concern these ids; at most one call per transaction.
 
@@ -179,9 +170,8 @@ async def chains(
     The chains do not change until the transaction ends, which holds the locks of `lock_names`. `ids` are to supersede
     `superseded`; if no stored memory supersedes any of `ids`, no cycle is possible.
     """
-    [[is_superseded]] = await (await conn.execute(_IS_SUPERSEDED, {"ns": ns, "ids": text_array([*ids])})).fetchall()
+    [[is_superseded]] = await fetch(conn, _IS_SUPERSEDED, {"ns": ns, "ids": text_array([*ids])})
     if not is_superseded:
         return {}
     await conn.execute(_LOCK_CHAINS, {"key": _key(ns, "chains")})
-    cursor = await conn.execute(_CHAINS, {"ns": ns, "ids": text_array([*superseded])})
-    return dict(await cursor.fetchall())
+    return dict(await fetch(conn, _CHAINS, {"ns": ns, "ids": text_array([*superseded])}))

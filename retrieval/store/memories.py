@@ -21,7 +21,7 @@ from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, 
 from retrieval.errors import NotFound
 from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.store.visibility import Which, by_id, seen_by
 from retrieval.text.analysis import TermBag
 from retrieval.types.memory import Kind, Memory, MemoryInput, as_superseded
@@ -47,12 +47,8 @@ _COLUMNS: LiteralString = (
     """
     m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
     m.expires_at, m.tags, m.metadata, m.entities, m.relations,
-    """
-    + SUPERSEDED
-    + " as supersedes, "
-    + SUPERSEDED_BY
-    + " as superseded_by, m.fingerprint, m.doc"
-)
+    """ + SUPERSEDED + " as supersedes, " + SUPERSEDED_BY + " as superseded_by, m.fingerprint, m.doc"
+)  # fmt: skip
 
 # Not in order: PostgreSQL would read the namespace by ordinal, and look for each of its ids among those asked for.
 _READ = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s"
@@ -71,13 +67,11 @@ _HISTORY = (
             where x.ns = %(ns)s and x.old = r.id
         ) as other (id)
     )
-    select """
-    + _COLUMNS
-    + """
+    select """ + _COLUMNS + """
     from memory m where m.ns = %(ns)s and m.id in (select id from related order by id <> %(id)s, id limit %(most)s)
     order by m.created_at, m.doc
     """
-)
+)  # fmt: skip
 
 DECODED_AT_ONCE = 32
 """Memories decoded before yielding to the event loop: each may have 64 KB of metadata."""
@@ -246,8 +240,7 @@ async def history(conn: Connection, namespace: Namespace, memory_id: str, *, mos
 
     At most `most`. Raises NotFound if there is none with that id.
     """
-    parameters = {"ns": namespace.ns, "id": memory_id, "most": most}
-    rows = await (await conn.execute(_HISTORY, parameters)).fetchall()
+    rows = await fetch(conn, _HISTORY, {"ns": namespace.ns, "id": memory_id, "most": most})
     if not rows:
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
     return [_stored(row).memory for row in rows]
@@ -283,7 +276,7 @@ async def hydrate(conn: Connection, ns: int, docs: Iterable[int]) -> PendingResu
 async def hydrate_by_id(conn: Connection, ns: int, ids: Iterable[str], which: Which) -> Mapping[str, HydratedMemory]:
     """Memories as search results show them, by id; those that are not among `which`, or do not exist, are absent."""
     parameters = {**which.parameters, "ns": ns, "ids": text_array([*ids])}
-    rows = await (await conn.execute(_HYDRATE_BY_ID + which.condition, parameters, binary=True)).fetchall()
+    rows = await fetch(conn, _HYDRATE_BY_ID + which.condition, parameters, binary=True)
     return {memory.id: memory for memory in map(_hydrated, rows)}
 
 
@@ -294,8 +287,7 @@ def asking_metadata(ns: int, metadata: Mapping[str, Any]) -> BoundStatement:
 
 async def delete(conn: Connection, ns: int, docs: Sequence[int]) -> set[str]:
     """Delete rows; returns the names that were given as entities."""
-    rows = await (await conn.execute(_DELETE, {"ns": ns, "docs": list(docs)})).fetchall()
-    return {each["name"] for (given,) in rows for each in given}
+    return {each["name"] for (given,) in await fetch(conn, _DELETE, {"ns": ns, "docs": list(docs)}) for each in given}
 
 
 async def set_embeddings(conn: Connection, ns: int, embeddings: Mapping[int, NDArray[np.float32]]) -> None:
@@ -311,8 +303,7 @@ async def refresh_supersession(conn: Connection, ns: int, ids: Sequence[str]) ->
     """Recompute when each id was first superseded; returns the ordinals that changed."""
     if not ids:
         return []
-    cursor = await conn.execute(_REFRESH_SUPERSESSION, {"ns": ns, "ids": text_array(ids)})
-    return [doc for (doc,) in await cursor.fetchall()]
+    return [doc for (doc,) in await fetch(conn, _REFRESH_SUPERSESSION, {"ns": ns, "ids": text_array(ids)})]
 
 
 def _hydrated(row: Sequence[Any]) -> HydratedMemory:

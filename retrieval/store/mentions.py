@@ -8,7 +8,7 @@ from typing import LiteralString
 
 from graph.names import entity_id, normalize, singular_key
 from postgres.arrays import array_text
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 # An entity is also meant by its aliases, and by what is merged with it.
 _FAMILY: LiteralString = """
@@ -45,8 +45,7 @@ _MENTIONING: LiteralString = """
 async def family_of(conn: Connection, ns: int, name: str) -> list[int]:
     """The entities that a name means: by itself, as an alias, and what is merged with these."""
     key = normalize(name)
-    rows = await (await conn.execute(_FAMILY, {"ns": ns, "key": key, "entity": entity_id(key)})).fetchall()
-    return [entity for (entity,) in rows]
+    return [entity for (entity,) in await fetch(conn, _FAMILY, {"ns": ns, "key": key, "entity": entity_id(key)})]
 
 
 async def said_and_mentioned(
@@ -57,13 +56,13 @@ async def said_and_mentioned(
     `family` are the entities that the name means.
     """
     key, meant = normalize(name), {"ns": ns, "family": array_text(family)}
-    keys = {key, *(other for (other,) in await (await conn.execute(_KEYS, meant)).fetchall())}
+    keys = {key, *(other for (other,) in await fetch(conn, _KEYS, meant))}
     written = {
         "phrases": _written([each for each in keys if " " in each]),
         "word": _written([key]),
         "singular": entity_id(singular_key(key)),
     }
-    rows = await (await conn.execute(_MENTIONING, {**meant, **written, "speaker": speaker})).fetchall()
+    rows = await fetch(conn, _MENTIONING, {**meant, **written, "speaker": speaker})
     own = [memory_id for memory_id, is_own in rows if is_own]
     return own, [memory_id for memory_id, is_own in rows if not is_own]
 

@@ -14,7 +14,7 @@ from typing import LiteralString, NamedTuple
 import psycopg
 
 from retrieval.errors import MigrationError
-from retrieval.store.pool import Connection, check_session, connect, describe, one_line, translated
+from retrieval.store.pool import Connection, check_session, connect, describe, fetch, one_line, translated
 
 LEAST_SERVER_VERSION = 160_000
 """PostgreSQL 16, as libpq numbers it."""
@@ -169,8 +169,8 @@ async def _apply(db: Connection, migration: Migration) -> None:
 
 
 async def _applied(db: Connection) -> list[Applied]:
-    [(exists,)] = await (await db.execute("select to_regclass('trivet_migration') is not null")).fetchall()
-    return [Applied(*row) for row in await (await db.execute(_APPLIED)).fetchall()] if exists else []
+    [(exists,)] = await fetch(db, "select to_regclass('trivet_migration') is not null")
+    return [Applied(*row) for row in await fetch(db, _APPLIED)] if exists else []
 
 
 async def _check_server(db: Connection) -> None:

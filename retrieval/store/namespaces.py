@@ -11,7 +11,7 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from retrieval.errors import Conflict, InvalidInput, NamespaceNotFound, NotFound, VectorsReplaced
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Connection, Pool, fetch
 from retrieval.types.namespace import (
     DEFAULT_EMBEDDER,
     EmbedderName,
@@ -162,7 +162,7 @@ async def _find(conn: Connection, name: str) -> Namespace | None:
 
 
 async def _lock_or_create(conn: Connection, name: str, embedder: EmbedderName) -> Namespace:
-    [row] = await (await conn.execute(_LOCK_OR_CREATE, {"name": name, "embedder": embedder})).fetchall()
+    [row] = await fetch(conn, _LOCK_OR_CREATE, {"name": name, "embedder": embedder})
     return _decoded(*row)
 
 
@@ -239,20 +239,20 @@ async def count_written(conn: Connection, ns: int, docs: int) -> None:
 async def describe(conn: Connection, names: Collection[str] | None = None) -> list[NamespaceInfo]:
     """All namespaces, or those of these names, with their counts, sorted by name."""
     valid = None if names is None else [name for name in names if _NAME.fullmatch(name)]  # no other can exist
-    rows = await (await conn.execute(_LIST, {"names": valid})).fetchall()
+    rows = await fetch(conn, _LIST, {"names": valid})
     fields = NamespaceInfo.__struct_fields__
     return [msgspec.convert(dict(zip(fields, row, strict=True)), NamespaceInfo) for row in rows]
 
 
 async def embedders(conn: Connection) -> dict[str, list[str]]:
     """The names of at most `MOST_NAMED` namespaces of each embedder but the default one, by embedder."""
-    rows = await (await conn.execute(_EMBEDDERS, {"default": DEFAULT_EMBEDDER, "most": MOST_NAMED})).fetchall()
+    rows = await fetch(conn, _EMBEDDERS, {"default": DEFAULT_EMBEDDER, "most": MOST_NAMED})
     return dict(rows)
 
 
 async def largest(conn: Connection, *, least: int) -> list[str]:
     """Names of namespaces that have allocated at least `least` ordinals, largest first; at most 1,000."""
-    return [name for (name,) in await (await conn.execute(_LARGEST, {"least": least})).fetchall()]
+    return [name for (name,) in await fetch(conn, _LARGEST, {"least": least})]
 
 
 async def delete(conn: Connection, name: str) -> NamespaceReceipt:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -138,7 +138,7 @@ class Pool(AsyncConnectionPool[Connection]):
             "lock_timeout": str(LOCK_TIMEOUT_MS),
             "idle_timeout": "60000",
         }
-        [[*_, vector, vectors]] = await (await connection.execute(_SESSION, limits)).fetchall()
+        [[*_, vector, vectors]] = await fetch(connection, _SESSION, limits)
         register_halfvec_info(connection, TypeInfo("halfvec", vector, vectors))
         set_json_loads(orjson.loads, connection)
         self._losses[connection] = self.reachability.losses
@@ -211,6 +211,13 @@ def translated() -> Iterator[None]:
         raise
 
 
+async def fetch(
+    conn: Connection, statement: LiteralString, parameters: Mapping[str, Any] | None = None, *, binary: bool = False
+) -> list[TupleRow]:
+    """All rows of a statement."""
+    return await (await conn.execute(statement, parameters, binary=binary)).fetchall()
+
+
 async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection:
     """Open one connection in autocommit mode, within `timeout_s`, at least 2, or the URL's own `connect_timeout`.
 
@@ -234,7 +241,7 @@ async def check_session(db: Connection, url: str) -> None:
     Such a session has the settings and the advisory locks of everybody, and keeps them when all are gone.
     """
     async with await connect(url) as other:
-        sessions = [await (await each.execute("select pg_backend_pid()")).fetchall() for each in (db, other)]
+        sessions = [await fetch(each, "select pg_backend_pid()") for each in (db, other)]
     if sessions[0] == sessions[1]:
         raise StoreError(
             f"the pooler before the database {describe(url)} gives one session to several connections: "
@@ -251,7 +258,7 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
     accepts fewer, MigrationError if it has no extension `vector`, so that it is not migrated.
     """
     async with await connect(url) as db:
-        [(is_migrated,)] = await (await db.execute("select to_regtype('vector') is not null")).fetchall()
+        [(is_migrated,)] = await fetch(db, "select to_regtype('vector') is not null")
         if not is_migrated:
             raise MigrationError("the database is not migrated: run `trivet migrate`")
     reachability = Reachability(lambda: connect(url, timeout_s=RECONNECT_TIMEOUT_S))

@@ -9,7 +9,7 @@ from typing import Any, LiteralString, NamedTuple
 
 from psycopg.types.json import Jsonb
 
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 _CHANGES = "select counter from profile_change"
 
@@ -130,24 +130,23 @@ async def writing(conn: Connection) -> AsyncIterator[None]:
 
 async def changes(conn: Connection) -> int:
     """The number of changes to profiles so far."""
-    [(counter,)] = await (await conn.execute(_CHANGES)).fetchall()
+    [(counter,)] = await fetch(conn, _CHANGES)
     return int(counter)
 
 
 async def live(conn: Connection) -> Sequence[LiveRow]:
     """The live version of every name that has one."""
-    return [LiveRow(*row) for row in await (await conn.execute(_LIVE)).fetchall()]
+    return [LiveRow(*row) for row in await fetch(conn, _LIVE)]
 
 
 async def summaries(conn: Connection, name: str | None = None) -> Sequence[SummaryRow]:
     """All names, sorted, or only `name`."""
-    return [SummaryRow(*row) for row in await (await conn.execute(_SUMMARIES, {"name": name})).fetchall()]
+    return [SummaryRow(*row) for row in await fetch(conn, _SUMMARIES, {"name": name})]
 
 
 async def versions(conn: Connection, name: str, version: int | None = None) -> Sequence[VersionRow]:
     """The versions of a name, newest first, or only `version`."""
-    cursor = await conn.execute(_VERSIONS, {"name": name, "version": version})
-    return [VersionRow(*row) for row in await cursor.fetchall()]
+    return [VersionRow(*row) for row in await fetch(conn, _VERSIONS, {"name": name, "version": version})]
 
 
 async def insert(
@@ -173,8 +172,7 @@ async def attach_report(conn: Connection, name: str, version: int, report: dict[
 
 async def history(conn: Connection, name: str, *, limit: int = HISTORY) -> Sequence[PromotionRow]:
     """The promotions of a name, newest first."""
-    cursor = await conn.execute(_HISTORY, {"name": name, "limit": limit})
-    return [PromotionRow(*row) for row in await cursor.fetchall()]
+    return [PromotionRow(*row) for row in await fetch(conn, _HISTORY, {"name": name, "limit": limit})]
 
 
 async def promote(conn: Connection, name: str, version: int, *, by: LiteralString) -> None:

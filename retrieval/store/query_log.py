@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 import msgspec
 from psycopg.types.json import Jsonb
 
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.types.journal import LoggedQuery, ScoredId
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 
@@ -110,8 +110,7 @@ async def read(
     conn: Connection, ns: int, *, after: int = 0, limit: int | None = None
 ) -> Sequence[tuple[int, LoggedQuery]]:
     """Entries with numbers above `after`, oldest first, each after its number in the namespace."""
-    cursor = await conn.execute(_PAGE, {"ns": ns, "after": after, "limit": limit})
-    return [_numbered(row) for row in await cursor.fetchall()]
+    return [_numbered(row) for row in await fetch(conn, _PAGE, {"ns": ns, "after": after, "limit": limit})]
 
 
 async def find(conn: Connection, ns: int, search_id: str) -> LoggedQuery | None:
@@ -136,7 +135,7 @@ async def trim(conn: Connection) -> int:
     Entries of a namespace that has since disabled its log fall under the default settings.
     """
     deleted = 0
-    for ns, settings, last, number, at in await (await conn.execute(_OLDEST)).fetchall():
+    for ns, settings, last, number, at in await fetch(conn, _OLDEST):
         allowed = msgspec.convert(settings, NamespaceSettings).query_log or QueryLogSettings()
         days = allowed.max_age_days
         since = None if days is None else datetime.now(UTC) - timedelta(days=days)

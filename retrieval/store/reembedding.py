@@ -12,7 +12,7 @@ from pgvector import HalfVector
 from postgres.arrays import array_text
 from retrieval.store import namespaces
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName
@@ -72,14 +72,13 @@ _CHANGE = """
 
 async def missing(conn: Connection, ns: int, model: str, *, after: int = -1, limit: int) -> dict[int, MemoryInput]:
     """What is embedded of the first memories above the ordinal `after` without a new vector of this model."""
-    parameters = {"ns": ns, "model": model, "after": after, "limit": limit}
-    rows = await (await conn.execute(_MISSING, parameters)).fetchall()
+    rows = await fetch(conn, _MISSING, {"ns": ns, "model": model, "after": after, "limit": limit})
     return {doc: MemoryInput(text=text, title=title, speaker=speaker) for doc, text, title, speaker in rows}
 
 
 async def count(conn: Connection, ns: int, model: str) -> tuple[int, int]:
     """How many memories there are, and how many of them have a new vector of this model."""
-    [row] = await (await conn.execute(_COUNT, {"ns": ns, "model": model})).fetchall()
+    [row] = await fetch(conn, _COUNT, {"ns": ns, "model": model})
     return row[0], row[1]
 
 

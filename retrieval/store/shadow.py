@@ -9,7 +9,7 @@ from typing import LiteralString
 from msgspec import Struct
 
 from retrieval.store.agreement import kendall_tau, overlap, rank_biased_overlap
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.store.query_log import NUMBERED
 
 MAX_ROWS = 50_000
@@ -90,5 +90,5 @@ async def record(conn: Connection, ns: int, search_id: str, *, live: ShadowRanki
 
 async def summary(conn: Connection, live: str, candidate: str) -> ShadowSummary:
     """Compare two profiles, given by label, over all namespaces."""
-    [row] = await (await conn.execute(_SUMMARY, {"live": live, "candidate": candidate})).fetchall()
+    [row] = await fetch(conn, _SUMMARY, {"live": live, "candidate": candidate})
     return ShadowSummary(live, candidate, *row)

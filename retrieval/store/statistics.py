@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 _STALE = """
     select relname from pg_stat_user_tables
@@ -18,7 +18,7 @@ async def refresh(conn: Connection) -> list[str]:
 
     Index entries of dead rows are left to autovacuum, as cleaning the HNSW index takes long.
     """
-    tables = [name for (name,) in await (await conn.execute(_STALE)).fetchall()]
+    tables = [name for (name,) in await fetch(conn, _STALE)]
     for table in tables:
         await conn.execute(sql.SQL("vacuum (analyze, index_cleanup off) {}").format(sql.Identifier(table)))
     return tables

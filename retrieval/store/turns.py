@@ -15,7 +15,7 @@ from pgvector import HalfVector
 
 from postgres.arrays import array_text, text_array
 from postgres.prepared import PreparedStatement
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.store.sessions import Place, Turn
 
 # `except` also removes duplicates of turns near two places. An array, because the planner may turn a join into a scan
@@ -71,7 +71,7 @@ async def around(conn: Connection, ns: int, places: Iterable[Place], *, gone: Co
         "ids": text_array([place.id for place in wanted]),
         "gone": array_text(gone),
     }
-    rows = await (await conn.execute(_AROUND, parameters, binary=True)).fetchall()
+    rows = await fetch(conn, _AROUND, parameters, binary=True)
     return [
         Turn(doc, Place(session_id, place, memory_id), own.to_numpy(), previous, next_)
         for doc, session_id, place, memory_id, own, previous, next_ in rows

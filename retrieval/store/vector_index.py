@@ -7,7 +7,7 @@ it compares those as well (`vectors.by_index`).
 
 from __future__ import annotations
 
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 MOST_OUTSIDE = 20_000
 """The latest ordinals of a namespace, whose vectors stay outside: to compare as many takes the database 20 to 40 ms."""
@@ -42,7 +42,7 @@ async def enter_some(conn: Connection) -> None:
 
     A twentieth of them, between 200 and 2,000, in short transactions, so that a pass takes seconds; `conn` is in none.
     """
-    for ns, end, most in await (await conn.execute(_OVERDUE, {"most": MOST_OUTSIDE})).fetchall():
+    for ns, end, most in await fetch(conn, _OVERDUE, {"most": MOST_OUTSIDE}):
         for _ in range(0, min(max(most // _PART_PER_PASS, _LEAST_PER_PASS), _MOST_PER_PASS), AT_ONCE):
             if not (await conn.execute(_ENTER, {"ns": ns, "end": end, "limit": AT_ONCE})).rowcount:
                 break

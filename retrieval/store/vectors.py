@@ -15,7 +15,7 @@ from pgvector import HalfVector
 
 from postgres.arrays import array_text, integers, text_array
 from retrieval.errors import VectorsReplaced
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.store.visibility import Which
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
@@ -97,7 +97,7 @@ async def check_generation(conn: Connection, ns: int, generation: int) -> None:
 
 
 async def _stored(conn: Connection, statement: LiteralString, parameters: Mapping[str, Any], generation: int) -> Stored:
-    [[found, *sent]] = await (await conn.execute(statement, parameters, binary=True)).fetchall()
+    [[found, *sent]] = await fetch(conn, statement, parameters, binary=True)
     if found != generation:
         raise VectorsReplaced
     return stored(*sent)
@@ -181,5 +181,4 @@ async def by_index(
 async def exactly(conn: Connection, ns: int, embedding: HalfVector, *, k: int, which: Which) -> list[tuple[int, float]]:
     """Exact nearest neighbours among some memories: like `by_index`, but in order, ties by id."""
     parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
-    statement = _EXACTLY[0] + which.condition + _EXACTLY[1]
-    return await (await conn.execute(statement, parameters, binary=True)).fetchall()
+    return await fetch(conn, _EXACTLY[0] + which.condition + _EXACTLY[1], parameters, binary=True)

@@ -26,7 +26,7 @@ from retrieval.errors import NotFound
 from retrieval.store.bm25.blocks import PostingTable, pack
 from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
 from retrieval.store.bm25.segments import Segment, Segments
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 TIER_WIDTH = 8
 """Number of segments of one size class that are merged into one of the next."""
@@ -73,14 +73,12 @@ _ALIVE: LiteralString = """
 
 async def unpacked(conn: Connection) -> dict[str, int]:
     """Memories that are not packed into segments yet, by namespace, where there are any."""
-    cursor = await conn.execute(_COUNT_TAILS)
-    return dict(await cursor.fetchall())
+    return dict(await fetch(conn, _COUNT_TAILS))
 
 
 async def namespaces_to_compact(conn: Connection, *, least: int) -> list[int]:
     """Namespaces with at least `least` unpacked memories or tombstones, or with leftovers of a crash."""
-    cursor = await conn.execute(_CANDIDATES, {"least": least})
-    return [ns for (ns,) in await cursor.fetchall()]
+    return [ns for (ns,) in await fetch(conn, _CANDIDATES, {"least": least})]
 
 
 async def compact(conn: Connection, ns: int, *, least: int = 1) -> int:
@@ -89,7 +87,7 @@ async def compact(conn: Connection, ns: int, *, least: int = 1) -> int:
     Does nothing if another process is compacting the namespace; stops if the namespace is deleted. `conn` is in
     autocommit mode. Returns the number of memories removed from the tail.
     """
-    [(is_locked,)] = await (await conn.execute(_LOCK, {"ns": ns})).fetchall()
+    [(is_locked,)] = await fetch(conn, _LOCK, {"ns": ns})
     if not is_locked:
         return 0
     packed, compaction = 0, _Compaction(conn, ns)
@@ -115,7 +113,7 @@ class _Compaction(Segments):
 
     async def count(self, statement: LiteralString) -> int:
         """Run a counting statement for the namespace."""
-        [(count,)] = await (await self._conn.execute(statement, {"ns": self._ns})).fetchall()
+        [(count,)] = await fetch(self._conn, statement, {"ns": self._ns})
         return int(count)
 
     async def pack(self, after: int) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from postgres.arrays import array_text
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable, find
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 from retrieval.text.analysis import TermBag
 
 # Concatenates four columns; int4send writes big-endian.
@@ -27,13 +27,11 @@ _TOGETHER: LiteralString = """
 """
 
 TAIL: LiteralString = (
-    "select"
-    + _TOGETHER
-    + """ from (
+    "select" + _TOGETHER + """ from (
         select doc, terms, tfs from bm25_tail where ns = %(ns)s and doc > %(after)s order by doc limit %(most)s
     ) as tail having count(*) > 0
     """
-)
+)  # fmt: skip
 """The first `most` memories of a tail after an ordinal, for `unpack_tail`; no row if there are none."""
 
 # One statement, hence one snapshot: a concurrent compaction is seen either completely or not at all.
@@ -49,10 +47,8 @@ FETCH_TERMS: LiteralString = (
         ) as found
     where s.ns = %(ns)s and s.live
     union all
-    select null, """
-    + _TOGETHER
-    + "from bm25_tail where ns = %(ns)s having count(*) > 0"
-)
+    select null, """ + _TOGETHER + "from bm25_tail where ns = %(ns)s having count(*) > 0"
+)  # fmt: skip
 """Rows (term, postings) for `decode_terms`: one per wanted term and segment, and one for the tail, with a null term.
 
 Parameters: `ns`, and `terms`, a bigint[] without duplicates. Requires a binary cursor.
@@ -93,8 +89,7 @@ async def remove(conn: Connection, ns: int, docs: Collection[int]) -> None:
 
 async def remove_from_tail(conn: Connection, ns: int, docs: Collection[int]) -> set[int]:
     """Remove memories from the tail; returns those that were there, and that nobody else is removing."""
-    cursor = await conn.execute(_REMOVE_FROM_TAIL, {"ns": ns, "docs": array_text(sorted(docs))})
-    return {doc for (doc,) in await cursor.fetchall()}
+    return {doc for (doc,) in await fetch(conn, _REMOVE_FROM_TAIL, {"ns": ns, "docs": array_text(sorted(docs))})}
 
 
 def decode_terms(rows: Iterable[tuple[int | None, bytes]], terms: Collection[int]) -> dict[int, PostingArrays]:

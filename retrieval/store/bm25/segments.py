@@ -15,7 +15,7 @@ from typing import LiteralString, NamedTuple
 from retrieval.store import namespaces
 from retrieval.store.bm25.blocks import PostingTable, joined, unpack
 from retrieval.store.bm25.postings import TAIL, unpack_tail
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 MEMORIES_AT_ONCE = 8_000
 """Approximate number of memories whose postings are held at a time, as those of a range of terms."""
@@ -63,8 +63,7 @@ class Segments:
 
     async def live(self) -> list[Segment]:
         """The segments that readers use, oldest first."""
-        rows = await (await self._conn.execute(_LIVE, {"ns": self._ns})).fetchall()
-        return [Segment(*row) for row in rows]
+        return [Segment(*row) for row in await fetch(self._conn, _LIVE, {"ns": self._ns})]
 
     async def by_ranges(
         self, segments: Sequence[int], *, memories: int, tail: PostingTable = _NOTHING
@@ -83,7 +82,7 @@ class Segments:
         number = max(1, -(-memories // MEMORIES_AT_ONCE))
         for first, end in pairwise(2**64 * step // number - 2**63 for step in range(number + 1)):
             scope = {"ns": self._ns, "segments": segments, "first": first, "last": end - 1}
-            rows = await (await self._conn.execute(_ROWS, scope, binary=True)).fetchall()
+            rows = await fetch(self._conn, _ROWS, scope, binary=True)
             table, left = await asyncio.to_thread(cut, rows, end - 1)
             yield table
 
@@ -97,7 +96,7 @@ class Segments:
     async def begin(self) -> int:
         """Create a segment that is not live; returns its number."""
         async with self.holding():
-            [(segment,)] = await (await self._conn.execute(_BEGIN, {"ns": self._ns})).fetchall()
+            [(segment,)] = await fetch(self._conn, _BEGIN, {"ns": self._ns})
         return int(segment)
 
     async def write(self, segment: int, rows: Iterable[tuple[int, bytes]]) -> None:
@@ -113,7 +112,7 @@ class Segments:
 
     async def clean(self) -> None:
         """Delete the segments that are not live."""
-        for (segment,) in await (await self._conn.execute(_OTHERS, {"ns": self._ns})).fetchall():
+        for (segment,) in await fetch(self._conn, _OTHERS, {"ns": self._ns}):
             async with self.holding():
                 for statement in (_REMOVE_POSTINGS, _REMOVE):
                     await self._conn.execute(statement, {"ns": self._ns, "segment": segment})

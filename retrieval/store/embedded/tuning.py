@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import LiteralString, NamedTuple
 
 from retrieval.machine import memory_bytes, processors
-from retrieval.store.pool import Connection
+from retrieval.store.pool import Connection, fetch
 
 _MIB = 1024 * 1024
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
@@ -76,7 +76,7 @@ class ServerSettings(NamedTuple):
 
 async def server_settings(conn: Connection) -> ServerSettings:
     """Read the settings of the server that `conn` is connected to."""
-    [row] = await (await conn.execute(_SETTINGS)).fetchall()
+    [row] = await fetch(conn, _SETTINGS)
     return ServerSettings(*row)
 
 
