@@ -90,9 +90,8 @@ class Jobs:
 
     async def recent(self, namespace: str | None = None) -> list[Job]:
         """Running jobs, then the others, newest first; of one namespace or of all."""
-        parameters = {"namespace": namespace, "stale_s": STALE_S, "limit": KEPT}
         async with self._pool.connection() as conn:
-            rows = await fetch(conn, _LIST, parameters)
+            rows = await fetch(conn, _LIST, {"namespace": namespace, "stale_s": STALE_S, "limit": KEPT})
         return [Job(**dict(zip(Job.__struct_fields__, row, strict=True))) for row in rows]
 
     async def start(self, progress: Progress) -> None:

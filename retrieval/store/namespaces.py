@@ -246,8 +246,7 @@ async def describe(conn: Connection, names: Collection[str] | None = None) -> li
 
 async def embedders(conn: Connection) -> dict[str, list[str]]:
     """The names of at most `MOST_NAMED` namespaces of each embedder but the default one, by embedder."""
-    rows = await fetch(conn, _EMBEDDERS, {"default": DEFAULT_EMBEDDER, "most": MOST_NAMED})
-    return dict(rows)
+    return dict(await fetch(conn, _EMBEDDERS, {"default": DEFAULT_EMBEDDER, "most": MOST_NAMED}))
 
 
 async def largest(conn: Connection, *, least: int) -> list[str]:
