@@ -94,7 +94,7 @@ async def compact(conn: Connection, ns: int, *, least: int = 1) -> int:
     try:
         with suppress(NotFound):
             await compaction.clean()
-            unpacked = await compaction.count(_COUNT_TAIL)
+            unpacked = await compaction.value(_COUNT_TAIL)
             if unpacked >= least:
                 after = -1
                 for _ in range(math.ceil(unpacked / PACKED_AT_ONCE)):
@@ -111,14 +111,9 @@ async def compact(conn: Connection, ns: int, *, least: int = 1) -> int:
 class _Compaction(Segments):
     """The steps of compacting the segments of one namespace."""
 
-    async def count(self, statement: LiteralString) -> int:
-        """Run a counting statement for the namespace."""
-        [(count,)] = await fetch(self._conn, statement, {"ns": self._ns})
-        return int(count)
-
     async def pack(self, after: int) -> tuple[int, int]:
         """Pack the memories of the tail with ordinals above `after`; returns how many, and the last ordinal."""
-        tail = await self._bytes(TAIL, after=after, most=PACKED_AT_ONCE)
+        tail = await self.value(TAIL, after=after, most=PACKED_AT_ONCE)
         if not tail:
             return 0, after
         docs = tail_docs(tail)
@@ -138,7 +133,7 @@ class _Compaction(Segments):
     async def due(self) -> Sequence[Segment] | None:
         """The segments to merge next; None if no merge is due."""
         segments = await self.live()
-        if await self.count(_COUNT_TOMBSTONES) > TOMBSTONE_SHARE * sum(segment.docs for segment in segments):
+        if await self.value(_COUNT_TOMBSTONES) > TOMBSTONE_SHARE * sum(segment.docs for segment in segments):
             return segments
         tiers: dict[int, list[Segment]] = defaultdict(list)
         for segment in segments:
@@ -147,7 +142,7 @@ class _Compaction(Segments):
 
     async def merge(self, segments: Sequence[Segment]) -> None:
         """Merge segments into one, dropping deleted memories, a range of terms at a time to bound memory use."""
-        dead = await self._integers(_TOMBSTONES)  # read before the live memories, so that no memory is in both
+        dead = integers(await self.value(_TOMBSTONES))  # read before the live memories, so that no memory is in both
         first = min((segment.first_doc for segment in segments), default=0)
         last = max((segment.last_doc for segment in segments), default=-1)
         everything = len(segments) == len(await self.live())
@@ -175,17 +170,9 @@ class _Compaction(Segments):
         """Mask over the ordinals `first` to `last`: True if the memory exists."""
         alive = np.zeros(last - first + 1, np.bool_)
         for start in range(first, last + 1, _ORDINALS_AT_ONCE):
-            existing = await self._integers(_ALIVE, first=start, last=min(last, start + _ORDINALS_AT_ONCE - 1))
-            alive[existing - first] = True
+            sent = await self.value(_ALIVE, first=start, last=min(last, start + _ORDINALS_AT_ONCE - 1))
+            alive[integers(sent) - first] = True
         return alive
-
-    async def _integers(self, statement: LiteralString, **scope: int) -> NDArray[np.int64]:
-        """Decode the int4 values that a statement returns as one bytea."""
-        return integers(await self._bytes(statement, **scope))
-
-    async def _bytes(self, statement: LiteralString, **scope: int) -> bytes:
-        row = await (await self._conn.execute(statement, {"ns": self._ns, **scope}, binary=True)).fetchone()
-        return (row and row[0]) or b""
 
 
 def _packed(tail: bytes, alive: NDArray[np.bool_], first_doc: int) -> list[tuple[int, bytes]]:

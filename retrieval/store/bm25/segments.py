@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import pairwise
-from typing import LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple
 
 from retrieval.store import namespaces
 from retrieval.store.bm25.blocks import PostingTable, joined, unpack
@@ -61,6 +61,11 @@ class Segments:
         self._conn = conn
         self._ns = ns
 
+    async def value(self, statement: LiteralString, **scope: int) -> Any:
+        """The value that a statement about the namespace returns; None without a row."""
+        rows = await fetch(self._conn, statement, {"ns": self._ns, **scope}, binary=True)
+        return rows[0][0] if rows else None
+
     async def live(self) -> list[Segment]:
         """The segments that readers use, oldest first."""
         return [Segment(*row) for row in await fetch(self._conn, _LIVE, {"ns": self._ns})]
@@ -96,8 +101,7 @@ class Segments:
     async def begin(self) -> int:
         """Create a segment that is not live; returns its number."""
         async with self.holding():
-            [(segment,)] = await fetch(self._conn, _BEGIN, {"ns": self._ns})
-        return int(segment)
+            return int(await self.value(_BEGIN))
 
     async def write(self, segment: int, rows: Iterable[tuple[int, bytes]]) -> None:
         """Add rows, given as (first term, row), to a segment that is not live."""
@@ -123,8 +127,8 @@ async def read_all(conn: Connection, ns: int, *, memories: int) -> AsyncIterator
 
     As `Segments.by_ranges` has them; they may include deleted memories.
     """
-    found = await (await conn.execute(TAIL, {"ns": ns, "after": -1, "most": _MOST_IN_TAIL}, binary=True)).fetchone()
-    tail, segments = unpack_tail(found[0]) if found else _NOTHING, Segments(conn, ns)
+    segments = Segments(conn, ns)
+    tail = await segments.value(TAIL, after=-1, most=_MOST_IN_TAIL)
     numbers = [each.segment for each in await segments.live()]
-    async for table in segments.by_ranges(numbers, memories=memories, tail=tail):
+    async for table in segments.by_ranges(numbers, memories=memories, tail=unpack_tail(tail) if tail else _NOTHING):
         yield table
