@@ -57,13 +57,8 @@ def extract(text: str, *, title: str | None = None, speaker: str | None = None) 
         if key not in best or found.weight > best[key].weight:
             best[key] = found
     ranked = sorted(best.values(), key=lambda m: -m.weight * (1 + 0.3 * log(counts[m.key])))
-    kept: list[ExtractedMention] = []
-    terms = 0
-    for mention in ranked:
-        terms += mention.type == "term"
-        if mention.type != "term" or terms <= MAX_TERMS:
-            kept.append(mention)
-    return kept[:MAX_MENTIONS]
+    too_many = {*[mention for mention in ranked if mention.type == "term"][MAX_TERMS:]}
+    return [mention for mention in ranked if mention not in too_many][:MAX_MENTIONS]
 
 
 def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[str, str, str, float]]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency, seen
-from graph.forward_chaining import Stated
+from graph.forward_chaining import Key, Stated
 from graph.resolution import MENTIONS_CAP
 
 Mask = NDArray[np.bool_]
@@ -147,12 +147,10 @@ class VisibleGraph:
 
 def grouped(stated: Collection[Stated]) -> list[Relation]:
     """Relations, each once with the memories that state it, the most often stated first, then the latest."""
-    docs: dict[tuple[int, str, int], list[int]] = defaultdict(list)
-    names: dict[tuple[int, str, int], str] = {}
+    alike: dict[Key, list[Stated]] = defaultdict(list)
     for each in sorted(stated, key=lambda one: (-one.doc, one)):
-        docs[each.key].append(each.doc)
-        names.setdefault(each.key, each.relation)
-    relations = [Relation(key[0], names[key], key[2], tuple(dict.fromkeys(docs[key]))) for key in docs]
+        alike[each.key].append(each)
+    relations = [Relation(*same[0][:3], tuple(dict.fromkeys(each.doc for each in same))) for same in alike.values()]
     return sorted(relations, key=lambda one: (-len(one.docs), -one.docs[0], one))
 
 
