@@ -116,10 +116,7 @@ def infer(
             key = source, rule.then.relation, target
             if source == target or key in facts.known:
                 continue
-            if len(premises) == 1:
-                evidence = premises[0].evidence
-            else:
-                evidence = tuple(dict.fromkeys(stated for premise in premises for stated in premise.evidence))
+            evidence = tuple(dict.fromkeys(stated for premise in premises for stated in premise.evidence))
             rank = len(evidence), rule, tuple(premise.key for premise in premises)
             if key not in found or rank < found[key][0]:
                 found[key] = rank, Inferred(*key, rule.name, premises, evidence, depth)
