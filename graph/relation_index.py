@@ -34,7 +34,8 @@ class RelationTable:
         """Sort rows, shape (n, 4), whose names are numbered as they are in the ascending `types`."""
         rows = rows[np.lexsort(rows.T[::-1])]
         source, _, target, doc = rows.T
-        entities, by_target, by_doc = np.union1d(source, target), _order(target), _order(doc)
+        entities = np.union1d(source, target)
+        by_target, by_doc = (np.argsort(column, kind="stable") for column in (target, doc))
         return cls(
             {
                 "rows": rows,
@@ -79,18 +80,9 @@ class RelationTable:
         spans = zip(starts[there].tolist(), ends[there].tolist(), strict=True)
         return [each for span in spans for each in self._stated(self._rows[self.arrays["by_doc"][slice(*span)]])]
 
-    def without(self, docs: Collection[int]) -> NDArray[np.int64]:
-        """The rows of all other memories."""
-        kept: NDArray[np.int64] = self._rows[~np.isin(self._rows[:, 3], list(docs))]
-        return kept
-
     def _stated(self, rows: NDArray[np.int64]) -> list[Stated]:
         types = self.types
         return [Stated(source, types[number], target, doc) for source, number, target, doc in rows.tolist()]
-
-
-def _order(column: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.argsort(column, kind="stable")
 
 
 _NONE = RelationTable.from_rows(np.empty((0, 4), np.int64), [])
@@ -116,7 +108,8 @@ class RelationIndex(Persistent):
         added = list(chain.from_iterable(self._added.values()))
         types = sorted({*self._table.types, *(stated.relation for stated in added)})
         number_of = {name: number for number, name in enumerate(types)}
-        former = self._table.without(self._removed)
+        stored = self._table.arrays["rows"]
+        former = stored[~np.isin(stored[:, 3], list(self._removed))]
         former[:, 1] = np.array([number_of[name] for name in self._table.types], np.int64)[former[:, 1]]
         new = [(stated.source, number_of[stated.relation], stated.target, stated.doc) for stated in added]
         rows = np.concatenate([former, np.array(new, np.int64).reshape(-1, 4)])

@@ -25,10 +25,6 @@ NO_SEGMENT = 255
 
 MOST_SEGMENTS = 250
 
-_ARRAYS = ("entities", "entity_starts", "docs", "doc_weights", "memories", "memory_starts", "codes", "code_weights",
-           "levels", "gone")  # fmt: skip
-"""What a segment consists of, in the order of `trivet_segment` of `native/graph.h`."""
-
 _LAYOUT = Struct("13q")
 
 
@@ -38,7 +34,9 @@ class EdgeSegment(Persistent):
     Immutable except for the count of removed edges: readers skip memories that are removed or in a later segment.
     """
 
-    PARTS = _ARRAYS
+    PARTS = ("entities", "entity_starts", "docs", "doc_weights", "memories", "memory_starts", "codes", "code_weights",
+             "levels", "gone")  # fmt: skip
+    """In the order of `trivet_segment` of `native/graph.h`."""
     COPIED = ("gone",)
 
     def __init__(self, edges: NarrowEdges = NO_EDGES) -> None:
@@ -101,7 +99,7 @@ class EdgeSegment(Persistent):
     @cached_property
     def layout(self) -> bytes:
         """It as `trivet_segment` of `native/graph.h`, valid while it lives and until the first removal."""
-        arrays = (getattr(self, name) for name in _ARRAYS)
+        arrays = (getattr(self, name) for name in self.PARTS)
         addresses = (0 if array is None else address(array) for array in arrays)
         return _LAYOUT.pack(*addresses, len(self.entities), len(self.memories), len(self))
 
