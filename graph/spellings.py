@@ -34,7 +34,7 @@ HONORIFICS = frozenset(words("dr doctor mr mister mrs ms miss prof professor sir
 _ARTICLES = frozenset({"a", "an", "the"})
 _UNSAID = CONNECTORS | frozenset(words("and for in a an"))
 _WRITTEN_OUT = {"dr": "doctor", "mr": "mister", "prof": "professor", "st": "saint", "mt": "mount", "ft": "fort"}
-_ABBREVIATED = {long: short for short, long in _WRITTEN_OUT.items()}
+_OTHER_FORM = _WRITTEN_OUT | {long: short for short, long in _WRITTEN_OUT.items()}
 _SPACED_INITIALS = re.compile("((?:. ){2,}+)(..+)")
 _NO_VOWEL = re.compile(r"[^aeiouy\d\W_]{2,3}")
 _LOUD = re.compile(r"[A-Z]{2,6}|(?:[A-Z]\.){2,6}")
@@ -118,7 +118,7 @@ def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
     # In a query with capitals, a phrase in lower case is not a name with an acronym.
     named_by = ("name", "phrase") if query.islower() else ("name",)
     named = {mention.key for mention in mentions if mention.type in named_by}
-    heads = {word for word in said if _is_written_otherwise(word)}
+    heads = {word for word in said if len(word) == 1 or word in _OTHER_FORM or _NO_VOWEL.fullmatch(word)}
     longer_names = [key for key in found.spans if " " in key and (key in named or key.partition(" ")[0] in heads)]
     for key in longer_names:
         for other, means in _other_spellings(key, key in named):
@@ -174,10 +174,6 @@ def is_acronym(word: str, of: str) -> bool:
     return 1 < len(word) <= MAX_ACRONYM_CHARS and word in initials(of) and of.partition(" ")[0] not in GIVEN_NAMES
 
 
-def _is_written_otherwise(word: str) -> bool:
-    return len(word) == 1 or word in _WRITTEN_OUT or word in _ABBREVIATED or bool(_NO_VOWEL.fullmatch(word))
-
-
 def _other_spellings(key: str, named: bool) -> Iterator[tuple[str, Means]]:
     """Initials joined and split, titles long and short, and the acronym if it is a name."""
     first, _, rest = key.partition(" ")
@@ -185,7 +181,7 @@ def _other_spellings(key: str, named: bool) -> Iterator[tuple[str, Means]]:
         yield f"{spaced[1].replace(' ', '')} {spaced[2]}", "spelling"
     elif _NO_VOWEL.fullmatch(first):
         yield f"{' '.join(first)} {rest}", "spelling"
-    if other := _WRITTEN_OUT.get(first) or _ABBREVIATED.get(first):
+    if other := _OTHER_FORM.get(first):
         yield f"{other} {rest}", "spelling"
     if named:
         for acronym in sorted(initials(key)):
