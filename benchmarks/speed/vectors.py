@@ -116,21 +116,19 @@ class PreparedEmbedder:
     async def aclose(self) -> None: ...
 
 
-async def prepare(folder: Path, seed: int, real: int, progress: Progress) -> Corpus:
+async def prepare(folder: Path, seed: int, real: int, progress: Progress) -> None:
     """Have the words' and at least `real` memories' embeddings in the folder; what is there is kept."""
     embedder = open_embedder()
     words, vectors = folder / _WORDS, folder / _VECTORS
     if not words.exists():
         with progress("embedding words", None) as advance:
             np.save(words, await embed_all(embedder, content_words(), advance))
-    corpus = load_corpus(folder, seed)
     known = np.load(vectors) if vectors.exists() else np.empty((0, DIMENSIONS), np.float32)
     if len(known) < real:
         with progress("embedding", real - len(known)) as advance:
-            texts = [embedded_text(memory) for memory in corpus.memories(LARGE, len(known), real)]
+            texts = [embedded_text(memory) for memory in load_corpus(folder, seed).memories(LARGE, len(known), real)]
             np.save(vectors, np.concatenate([known, await embed_all(embedder, texts, advance)]))
     await embedder.aclose()
-    return corpus
 
 
 @cache
