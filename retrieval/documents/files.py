@@ -13,7 +13,12 @@ from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_BYTES, DocumentInput
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
+_SOURCE = (
+    *("c", "cc", "cpp", "cs", "css", "go", "h", "hpp", "java", "js", "json", "jsx", "kt", "lua", "mjs", "php", "pl"),
+    *("py", "r", "rb", "rs", "scala", "sh", "sql", "swift", "toml", "ts", "tsx", "vue", "xml", "yaml", "yml"),
+)
 _MEDIA_TYPES = {
+    **{f".{name}": f"text/x-{name}" for name in _SOURCE},
     ".adoc": "text/plain",
     ".csv": "text/csv",
     ".docx": f"{_OFFICE}wordprocessingml.document",
@@ -39,16 +44,11 @@ _MEDIA_TYPES = {
     ".xhtml": "application/xhtml+xml",
     ".xlsx": f"{_OFFICE}spreadsheetml.sheet",
 }
-_SOURCE = frozenset(
-    {"c", "cc", "cpp", "cs", "css", "go", "h", "hpp", "java", "js", "json", "jsx", "kt", "lua", "mjs", "php", "pl"}
-    | {"py", "r", "rb", "rs", "scala", "sh", "sql", "swift", "toml", "ts", "tsx", "vue", "xml", "yaml", "yml"}
-)
 
 
 def is_document(name: str) -> bool:
     """Whether a file's name is one of a text, page, book, office or source file."""
-    suffix = Path(name).suffix.lower()
-    return suffix in _MEDIA_TYPES or suffix[1:] in _SOURCE
+    return Path(name).suffix.lower() in _MEDIA_TYPES
 
 
 def documents_in(folder: Path) -> tuple[Sequence[Path], Counter[str]]:
@@ -84,11 +84,9 @@ def document_of(path: Path, folder: Path | None = None) -> DocumentInput:
     size = path.stat().st_size
     if not 0 < size <= MAX_DOCUMENT_BYTES:
         raise InvalidInput(f"{path} has {size:,} bytes; a document has 1 to {MAX_DOCUMENT_BYTES:,}")
-    suffix = path.suffix.lower()
-    source = f"text/x-{suffix[1:]}" if suffix[1:] in _SOURCE else None
     return DocumentInput(
         id=id_of(path),
         content_base64=base64.b64encode(path.read_bytes()).decode(),
-        media_type=_MEDIA_TYPES.get(suffix, source),
+        media_type=_MEDIA_TYPES.get(path.suffix.lower()),
         metadata={"file": path.relative_to(folder or path.parent).as_posix()},
     )
