@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import astuple
+
 from retrieval.types.journal import LoggedQuery, ScoredId
 from retrieval.types.namespace import QueryLogSettings, Redaction
 from retrieval.types.search import Filters, SearchRequest
@@ -83,12 +85,8 @@ def _folded(text: str) -> str:
 
 
 def _filter_texts(filters: Filters) -> Iterator[str]:
-    return _texts([getattr(filters, name) for name in Filters.__struct_fields__])
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All strings and numbers in a JSON value, keys included; times are skipped."""
-    pending = [value]
+    """All strings and numbers that filters name, keys of metadata included; times are skipped."""
+    pending: list[Any] = [*astuple(filters)]
     while pending:
         found = pending.pop()
         if isinstance(found, dict):
