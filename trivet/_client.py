@@ -300,12 +300,12 @@ class Client:
     def entity(self, id: str, *, namespace: str | None = None, **fields: Any) -> EntityPage:
         """What is known of an entity; `fields` are `limit` and `cursor` of its memories, `filters` and others."""
         path = self._path(namespace, "entities", id)
-        return self._send(Call("GET", path, EntityPage, params=calls.params_of(fields)))
+        return self._send(Call("GET", path, EntityPage, params=fields))
 
     def neighbors(self, id: str, *, namespace: str | None = None, **fields: Any) -> Neighborhood:
         """The entities around one; `fields` are `hops`, `limit`, `words`, `filters` and others."""
         path = self._path(namespace, "entities", id, "neighbors")
-        return self._send(Call("GET", path, Neighborhood, params=calls.params_of(fields)))
+        return self._send(Call("GET", path, Neighborhood, params=fields))
 
     def change_aliases(
         self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), namespace: str | None = None
@@ -335,7 +335,7 @@ class Client:
     def paths(self, source: str, target: str, *, namespace: str | None = None, **fields: Any) -> EntityPaths:
         """The shortest paths between two entities; `fields` are `max_hops`, `limit`, `words`, `filters` and others."""
         path, ends = self._path(namespace, "paths"), {"source": source, "target": target}
-        return self._send(Call("GET", path, EntityPaths, params=calls.params_of({**ends, **fields})))
+        return self._send(Call("GET", path, EntityPaths, params={**ends, **fields}))
 
     def namespaces(self) -> list[NamespaceInfo]:
         """All namespaces, with their settings and counts."""

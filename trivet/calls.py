@@ -75,14 +75,14 @@ class Call(Generic[T]):
     """One request and the type of its answer; `is_repeatable`: sending it twice does what sending it once does.
 
     It is not where the second answer would be another: that there is none, or that nothing was changed.
-    `extra_s` is how much longer to wait for its answer than for that of others.
+    Of `params`, which go into the address, None is left out; `extra_s` is how much longer to wait for the answer.
     """
 
     method: str
     path: str
     answer: type[T]
     body: Any = None
-    params: Mapping[str, str | list[str]] = field(default_factory=dict)
+    params: Mapping[str, Any] = field(default_factory=dict)
     is_repeatable: bool = True
     extra_s: float = 0.0
 
@@ -93,7 +93,8 @@ class Call(Generic[T]):
         Raises:
             InvalidInput: together they are longer than an address may be.
         """
-        query = urlencode(self.params, doseq=True, errors="surrogatepass")
+        given = {name: _param(value) for name, value in self.params.items() if value is not None}
+        query = urlencode(given, doseq=True, errors="surrogatepass")
         try:
             return httpx.URL(f"{self.path}?{query}" if query else self.path)
         except httpx.InvalidURL as exc:
@@ -255,7 +256,7 @@ def _dumped(value: Any) -> Any:
 
 def add(path: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[AddResponse]:
     """Add or replace memories that have ids."""
-    params = {"may_supersede": "true"} if may_supersede else {}
+    params = {"may_supersede": True} if may_supersede else {}
     body = b'{"memories":[%s]}' % b",".join(memories)
     return Call("POST", path, AddResponse, body, params, extra_s=len(body) / EMBEDDED_BYTES_PER_S)
 
@@ -281,7 +282,7 @@ def listed(ids: Iterable[str]) -> str | list[str]:
 
 def page(path: str, answer: type[T], fields: Mapping[str, Any], cursor: str | None) -> Call[T]:
     """Read one page of a list."""
-    params = {"limit": str(PAGE), **params_of(fields)} | ({} if cursor is None else {"cursor": cursor})
+    params = {"limit": PAGE, **fields} | ({} if cursor is None else {"cursor": cursor})
     return Call("GET", path, answer, params=params)
 
 
@@ -302,17 +303,9 @@ def document_fields(text: str | None, path: PathLike[str] | str | None, fields: 
     return {"text": text, **fields, "id": fields.get("id") or uuid7()}
 
 
-def params_of(fields: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """Fields as parameters of a query string: texts, lists of texts, and all else as JSON; None is left out."""
-    return {name: _param(value) for name, value in fields.items() if value is not None}
-
-
-def _param(value: Any) -> str | list[str]:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple):
-        return list(value)
-    return _as_json(value).decode().strip('"')
+def _param(value: Any) -> Any:
+    """A field as a parameter of a query string: a text, a list of texts, or all else as JSON."""
+    return value if isinstance(value, str | list | tuple) else _as_json(value).decode().strip('"')
 
 
 def path_of(namespace: str, *parts: str) -> str:
