@@ -60,7 +60,7 @@ def read_arrays(path: Path, expected: Mapping[str, str]) -> ModelArrays:
     """
     metadata = open_model(path, expected).get_modelmeta().custom_metadata_map
     if ARRAYS_KEY not in metadata:
-        raise ModelMismatch(f"{path} has no arrays in its metadata: python -m classifier.training.arrays adds them")
+        raise ModelMismatch(f"{path} has no arrays in its metadata: train it again")
     try:
         with np.load(io.BytesIO(b64decode(metadata[ARRAYS_KEY], validate=True)), allow_pickle=False) as archive:
             return ModelArrays(dict(archive))

@@ -1,14 +1,8 @@
-"""Store the arrays used in serving in a model's metadata: `python -m classifier.training.arrays FILE.onnx...`.
-
-The arrays are taken from the ONNX graph, both when a model is written and by this command, which upgrades older files
-with their cards and checksums. Nothing is trained.
-"""
+"""Writes ONNX files: the graph and, of trees, the arrays used in serving, which are taken from it."""
 
 from __future__ import annotations
 
-import argparse
 import io
-import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +14,6 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from classifier.model_arrays import ARRAYS_KEY
-from classifier.training.checksums import fingerprint, record_checksum
 from classifier.training.trees import TREES, tree_arrays
 
 _STEPS = frozenset(("zero", "one", "columns", "all", "last", "first", "flat"))
@@ -78,19 +71,3 @@ def write_model(model: onnx.ModelProto, path: Path) -> None:
         helper.set_model_props(model, metadata | {ARRAYS_KEY: b64encode(archive.getvalue()).decode()})
     onnx.checker.check_model(model)
     path.write_bytes(model.SerializeToString(deterministic=True))
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; see `--help`."""
-    parser = argparse.ArgumentParser(prog="python -m classifier.training.arrays", description=__doc__)
-    parser.add_argument("files", type=Path, nargs="+", help="rescorers, each with its card")
-    for path in parser.parse_args(arguments).files:
-        write_model(onnx.load(path), path)
-        record_checksum(path)
-        card, line = path.with_suffix(".md"), fingerprint(path)
-        card.write_text(re.sub(r"sha256 `\w{64}`, \d+ bytes", line, card.read_text(encoding="utf-8")), encoding="utf-8")
-        print(f"{path}: {line}")
-
-
-if __name__ == "__main__":
-    main()
