@@ -23,8 +23,8 @@ class Ordering(NamedTuple):
         named_time: the memories of the time that the query names; None if it names none.
         state_order: the order by time where the query asks how things are now, or were; None if it does not.
         min_relevance: candidates that are less relevant are left out if a rescorer ran; None to keep all.
-        identified: slots of memories that hold an identifier of the query; they come first if a rescorer ran, which
-            cannot tell an identifier from any other rare word.
+        identified: slots of memories that hold an identifier of the query; they come first and stay in the answer if a
+            rescorer ran, which cannot tell an identifier from any other rare word.
     """
 
     candidates: Candidates
@@ -62,6 +62,10 @@ class Ordering(NamedTuple):
         return self.rescored is not None and not self.identified.isdisjoint(self.candidates.docs)
 
     def is_relevant(self, relevance: float, doc: int, *, at_least: float) -> bool:
-        """Whether a memory is relevant enough, or of the time for which the query asks, which the rescorer ignores."""
+        """Whether a memory is relevant enough, or holds the query's identifier or is of the time for which it asks.
+
+        The rescorer ignores both.
+        """
         time = self.named_time
-        return relevance >= at_least or bool(time is not None and time.certain and time.eligible[doc])
+        of_time = time is not None and time.certain and bool(time.eligible[doc])
+        return relevance >= at_least or of_time or doc in self.identified

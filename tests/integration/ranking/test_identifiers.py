@@ -12,7 +12,7 @@ from msgspec import structs
 from retrieval.engine import Trivet
 from retrieval.legs.query_terms import RARE
 from retrieval.types.memory import MemoryInput
-from retrieval.types.search import Filters, Mode, SearchRequest, SearchResponse
+from retrieval.types.search import ContextRequest, Filters, Mode, SearchRequest, SearchResponse
 
 NS = "notes"
 PEOPLE = ("Marta", "Olek", "Priya", "Jonas", "Aiko", "Ruben")
@@ -76,6 +76,18 @@ async def test_all_that_hold_it_come_first_also_where_the_question_asks_for_now(
     for question in ("Who looks after the printer and the boiler of po-77120?", "What is the state of PO-77120 now?"):
         answer = await asked(trivet, question)
         assert {each.id for each in answer.results[:3]} == {each.id for each in holders}
+
+
+async def test_what_holds_it_is_shown_however_little_relevant(trivet: Trivet) -> None:
+    memories, identifiers = notes(random.Random(7))
+    await trivet.add(NS, memories)
+    for memory_id, identifier in identifiers.items():
+        question = f"What was {identifier} about?"
+        answer = await asked(trivet, question, min_relevance=1.0)
+        assert [each.id for each in answer.results] == [memory_id]
+        assert answer.results[0].relevance is not None and answer.results[0].relevance < 1
+        pack = await trivet.context(NS, ContextRequest(query=question, min_relevance=1.0))
+        assert [each.id for each in pack.items] == [memory_id]
 
 
 async def test_what_was_superseded_does_not_make_an_identifier_common(trivet: Trivet) -> None:
