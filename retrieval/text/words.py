@@ -74,6 +74,9 @@ def _split(chunk: str) -> tuple[str, ...]:
     clitic = _CLITIC.fullmatch(chunk) if len(chunk) <= MAX_WHOLE else None  # of a thousand, each is a call within
     if clitic:
         return _split(clitic[1])
+    elision = _ELISION.match(chunk) if len(chunk) <= MAX_WHOLE else None
+    if elision:
+        return _split(chunk[elision.end() :])
     return _identifier(chunk)
 
 
@@ -104,10 +107,7 @@ def _inner(part: str) -> tuple[str, ...]:
 def _with_apostrophe(chunk: str) -> tuple[str, ...]:
     if _NEGATION.fullmatch(chunk):
         return (chunk.casefold(),)
-    rest = _ELISION.sub("", chunk, count=1) if _ELISION.match(chunk) else chunk
-    if "'" not in rest:
-        return _split(rest)
-    pieces = rest.split("'")
+    pieces = chunk.split("'")
     # O'Brien also yields Brien; in м'ята the apostrophe is a letter of the word.
     parts = [term for piece in pieces if len(piece) > 2 for term in _split(piece)] if pieces[0].isascii() else []
     return _with_whole("".join(pieces).casefold(), parts)

@@ -78,6 +78,17 @@ async def test_all_that_hold_it_come_first_also_where_the_question_asks_for_now(
         assert {each.id for each in answer.results[:3]} == {each.id for each in holders}
 
 
+async def test_an_identifier_may_be_written_with_an_elided_article(trivet: Trivet) -> None:
+    memories, _ = notes(random.Random(7))
+    elided = MemoryInput(id="fr", text="Le printer de Marta, c'était l'INV-2048.")
+    plain = MemoryInput(id="it", text="Ruben ha pagato INV-2049.")
+    await trivet.add(NS, [*memories, elided, plain])
+    for question, holder in (("What was INV-2048 about?", "fr"), ("Chi ha pagato l’INV-2049 al printer?", "it")):
+        answer = await asked(trivet, question)
+        assert says_so(answer)
+        assert answer.results[0].id == holder
+
+
 async def test_what_holds_it_is_shown_however_little_relevant(trivet: Trivet) -> None:
     memories, identifiers = notes(random.Random(7))
     await trivet.add(NS, memories)
