@@ -38,15 +38,27 @@ _DATE = re.compile(
 """Times that look like an identifier: May-2024, mid-2009, Q3, 20240512."""
 
 
+_LISTING = re.compile("[/,&]")
+
+
 def find_identifiers(text: str) -> list[str]:
     """The words of a text that are identifiers, with the punctuation inside them, in text order.
 
     Letters mixed with more than one digit or, in a code of six characters, with one; at least five digits; or an
     address of four numbers. But no ordinal, quantity, time or date, and nothing so long that it is no term. "iPhone 12"
-    is two words.
+    is two words. After a word that lists nothing but identifiers come these.
 
     >>> find_identifiers("Why did INV-20481 fail with ERR_5512 on the 2nd at 5pm?")
     ['INV-20481', 'ERR_5512']
+    >>> find_identifiers("Who paid INV-20481/INV-20482?")
+    ['INV-20481/INV-20482', 'INV-20481', 'INV-20482']
     """
-    words = [word for word in chunks(RUN.sub(" ", prepare(text))) if len(word) <= MAX_WHOLE]
-    return [word for word in words if _IDENTIFIER.search(word) and not _DATE.search(word)]
+    found: list[str] = []
+    for word in filter(_is_identifier, chunks(RUN.sub(" ", prepare(text)))):
+        members = _LISTING.split(word)
+        found += [word, *members] if len(members) > 1 and all(map(_is_identifier, members)) else [word]
+    return found
+
+
+def _is_identifier(word: str) -> bool:
+    return len(word) <= MAX_WHOLE and bool(_IDENTIFIER.search(word)) and not _DATE.search(word)

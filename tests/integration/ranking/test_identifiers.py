@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from msgspec import structs
@@ -89,6 +90,18 @@ async def test_an_identifier_may_be_written_with_an_elided_article(trivet: Trive
         assert answer.results[0].id == holder
 
 
+async def test_identifiers_may_be_listed_without_a_space(trivet: Trivet) -> None:
+    memories, identifiers = notes(random.Random(7))
+    listed = MemoryInput(id="both", text="Marta paid PO-77120/PO-77121, and the printer is late.")
+    await trivet.add(NS, [*memories, listed])
+    for one, other in pairwise(identifiers):
+        both = f"{identifiers[one]}/{identifiers[other]}"
+        answer = await asked(trivet, f"Who took care of {both} and the printer or the water pump?")
+        assert says_so(answer)
+        assert {each.id for each in answer.results[:2]} == {one, other}
+    assert (await asked(trivet, "What was PO-77121 about?")).results[0].id == "both"
+
+
 async def test_what_holds_it_is_shown_however_little_relevant(trivet: Trivet) -> None:
     memories, identifiers = notes(random.Random(7))
     await trivet.add(NS, memories)
@@ -96,7 +109,8 @@ async def test_what_holds_it_is_shown_however_little_relevant(trivet: Trivet) ->
         question = f"What was {identifier} about?"
         answer = await asked(trivet, question, min_relevance=1.0)
         assert [each.id for each in answer.results] == [memory_id]
-        assert answer.results[0].relevance is not None and answer.results[0].relevance < 1
+        assert answer.results[0].relevance is not None
+        assert answer.results[0].relevance < 1
         pack = await trivet.context(NS, ContextRequest(query=question, min_relevance=1.0))
         assert [each.id for each in pack.items] == [memory_id]
 

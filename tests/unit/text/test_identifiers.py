@@ -36,6 +36,22 @@ def test_times_quantities_ordinals_and_words_are_none(word: str) -> None:
     assert find_identifiers(word) == find_identifiers(f"What about {word}, please?") == []
 
 
+@pytest.mark.parametrize(
+    ("word", "members"),
+    [
+        ("INV-20481/ERR_5512", ["INV-20481", "ERR_5512"]),
+        ("20481,20482,20483", ["20481", "20482", "20483"]),
+        ("INV-20481&l'INV-20482", ["INV-20481", "l'INV-20482"]),
+        ("x.org/INV-20481", []),
+        ("src/foo_bar27.py", []),
+        ("20481/2024", []),
+    ],
+)
+def test_a_list_without_spaces_has_its_members(word: str, members: list[str]) -> None:
+    """Besides itself, as a compound number is written so, too; but not the parts of a path."""
+    assert find_identifiers(word) == [word, *members]
+
+
 def test_what_is_too_long_to_be_a_term_is_none() -> None:
     """Only its parts are terms, and the first of these may be any word."""
     path = "x.org/notes/" + "a12/" * 40
