@@ -15,7 +15,7 @@ from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.engine import Trivet
 from retrieval.errors import NotFound
-from retrieval.reporting.table import counted
+from retrieval.plurals import counted
 from retrieval.settings import Settings
 from retrieval.types.search import ContextRequest, ContextResponse
 

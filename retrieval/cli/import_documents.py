@@ -14,7 +14,8 @@ from retrieval.documents.files import document_of, documents_in, id_of
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput
 from retrieval.lifecycle.jobs import Progress
-from retrieval.reporting.table import counted, show_counts
+from retrieval.plurals import counted
+from retrieval.reporting.table import show_counts
 from retrieval.settings import Settings
 from retrieval.types.document import DocumentInfo, DocumentReceipt
 

@@ -29,7 +29,8 @@ from retrieval.imports.jsonl import count_memories, header_of
 from retrieval.imports.records import ImportContext, SkippedRecord, SourceRecord
 from retrieval.ingest.batches import batches
 from retrieval.lifecycle.jobs import Progress
-from retrieval.reporting.table import counted, show_counts
+from retrieval.plurals import counted
+from retrieval.reporting.table import show_counts
 from retrieval.settings import Settings
 from retrieval.store.namespaces import check_new_name
 from retrieval.tasks import in_order

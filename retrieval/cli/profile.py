@@ -15,6 +15,7 @@ from retrieval.cli.options import common_options, example, input_file
 from retrieval.cli.output import numbers, print_json, printable
 from retrieval.cli.profile_check import command as check
 from retrieval.engine import Trivet
+from retrieval.plurals import counted
 from retrieval.profiles.profile import Profile, Recipe, parse_label
 from retrieval.profiles.schema import (
     ModelsInput,
@@ -24,7 +25,6 @@ from retrieval.profiles.schema import (
     ProfileSummary,
     StoredVersion,
 )
-from retrieval.reporting.table import counted
 from retrieval.settings import Settings
 from retrieval.validation import check_storable, decode
 

@@ -14,7 +14,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option, with_folder
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
-from retrieval.reporting.table import counted
+from retrieval.plurals import counted
 from retrieval.settings import Settings
 from retrieval.types.journal import LoggedQuery, asked_at
 

@@ -8,7 +8,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option
 from retrieval.cli.output import print_json, progress
 from retrieval.engine import Trivet
-from retrieval.reporting.table import counted
+from retrieval.plurals import counted
 from retrieval.settings import Settings
 from retrieval.types.namespace import EmbedderName, NamespaceInfo
 

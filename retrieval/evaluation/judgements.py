@@ -13,9 +13,9 @@ from retrieval.evaluation.folder import Query
 from retrieval.evaluation.runner import JudgedAnswer, credited, for_each
 from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, set_cells
 from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, profiled, staged
+from retrieval.plurals import counted
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.weighting import parse_weights
-from retrieval.reporting.table import counted
 from retrieval.types.evaluation import (
     EvaluationRequest,
     FailedQuery,

@@ -13,7 +13,7 @@ from retrieval.errors import Conflict, NotFound
 from retrieval.evaluation.folder import EvaluationFolder, Query
 from retrieval.evaluation.systems import System
 from retrieval.evaluation.trec import Scored
-from retrieval.reporting.table import counted
+from retrieval.plurals import counted
 from retrieval.tasks import share_out
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import SearchResult

@@ -11,8 +11,8 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from retrieval.plurals import counted
 from retrieval.profiles.profile import Profile
-from retrieval.reporting.table import counted
 from retrieval.significance import Scores, compare, macro_mean
 from retrieval.types.memory import Zoned
 

@@ -19,7 +19,8 @@ from retrieval.evaluation.comparisons import (
 )
 from retrieval.evaluation.scores import MACRO_SETS, OVERALL
 from retrieval.evaluation.summary import Figures, Running, Summary
-from retrieval.reporting.table import Table, aligned, counted, show_counts, show_interval, show_share
+from retrieval.plurals import counted
+from retrieval.reporting.table import Table, aligned, show_counts, show_interval, show_share
 from retrieval.types.evaluation import Verdict
 
 _JUDGED: Final[Mapping[Verdict, str]] = {

@@ -53,15 +53,6 @@ def show_share(share: float, *, signed: bool = False) -> str:
     return format(share, "+.3f" if signed else ".3f").replace("0.", ".", 1)
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """How many there are of something.
-
-    >>> counted(1, "memory", "memories"), counted(0, "memory", "memories")
-    ('1 memory', '0 memories')
-    """
-    return f"{number} {one if number == 1 else many}"
-
-
 def show_counts(counts: Mapping[str, int]) -> str:
     """How many there are of each kind.
 

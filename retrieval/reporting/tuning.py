@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from retrieval.plurals import counted
 from retrieval.profiles.gate import GateReport, PairedComparison
 from retrieval.profiles.profile import Profile
-from retrieval.reporting.table import Table, counted, show_interval
+from retrieval.reporting.table import Table, show_interval
 from retrieval.tuning.summary import FIXED, Tuning
 from retrieval.types.search import Leg
 

@@ -14,7 +14,7 @@ from classifier.intents import Intent
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import EvaluationFolder, Query, read_lines
 from retrieval.journal.feedback import judged_by_id
-from retrieval.reporting.table import counted
+from retrieval.plurals import counted
 from retrieval.tuning.runs import checksum
 from retrieval.types.journal import Feedback
 from retrieval.validation import decode
