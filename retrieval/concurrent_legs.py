@@ -86,7 +86,6 @@ class ConcurrentLegs:
             fan_out=query.fan_out,
             vectors=QueryVectors(self._pool, snapshot.index),
             profile=profile,
-            rules=snapshot.namespace.settings.graph_rules(),
             other_rankings=partial(self._other_rankings, running),
             optional_wait_s=self._timeout_s / 4,
             stopwatch=query.stopwatch,

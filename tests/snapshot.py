@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import Any, LiteralString
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from psycopg import AsyncConnection
 
 from graph import store
 from graph.adjacency import Adjacency, read_edges
 from graph.graph_rows import DocGraph
-from graph.rules import Rule
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.registry import IndexRegistry
 from retrieval.legs.base import LegQuery, LegRanking, Retriever, SearchView
@@ -22,6 +22,7 @@ from retrieval.legs.query_terms import QueryTerms
 from retrieval.profiles.profile import DEFAULT, Profile
 from retrieval.store import namespaces
 from retrieval.store.pool import Pool
+from retrieval.types.namespace import RuleInput
 from retrieval.types.search import Filters, Leg, SearchRequest
 
 _MEMORIES: LiteralString = """
@@ -61,7 +62,7 @@ class Ask:
     min_similarity: float | None = None
     explain: bool = False
     profile: Profile = DEFAULT
-    rules: Sequence[Rule] = ()
+    rules: Sequence[RuleInput] = ()
     other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]] = no_others
 
 
@@ -79,6 +80,8 @@ class Indexed:
         asked_at = ask.asked_at or ask.as_of or datetime.now(UTC)
         query_terms = QueryTerms.from_query(ask.text, found.settings.language, asked_at=asked_at)
         snapshot = await self.indexes.current(ask.namespace, lambda _: [*query_terms.terms], ask.filters.metadata)
+        settings = structs.replace(snapshot.namespace.settings, rules=list(ask.rules))
+        snapshot = structs.replace(snapshot, namespace=snapshot.namespace._replace(settings=settings))
         snapshot = query_terms.with_period_docs(snapshot)
         request = SearchRequest(
             query=ask.text,
@@ -99,7 +102,6 @@ class Indexed:
             fan_out=ask.fan_out,
             vectors=QueryVectors(self._pool, snapshot.index),
             profile=ask.profile,
-            rules=ask.rules,
             other_rankings=ask.other_rankings,
         )
 

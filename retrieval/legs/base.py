@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
@@ -12,7 +12,6 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from graph.rules import Rule
 from retrieval.errors import EmbeddingFailed, LegTimedOut, ModelFileError, VectorsReplaced
 from retrieval.index.namespace_index import IndexState
 from retrieval.index.query_vectors import QueryVectors
@@ -65,7 +64,6 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         embedding: awaits the query's unit vector, shape (dimensions,). A leg awaits it only where it
             needs it, so that it starts without. Raises what the embedder raised.
         fan_out: most memories a leg returns.
-        rules: inference rules over the relations that memories state.
         other_rankings: awaits the rankings of the legs that wait for no other leg; without those that
             failed or are late.
         optional_wait_s: how long a leg waits for inputs that it can do without, seconds.
@@ -80,7 +78,6 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     fan_out: int
     vectors: QueryVectors
     profile: Profile
-    rules: Sequence[Rule]
     other_rankings: Callable[[], Awaitable[Mapping[Leg, LegRanking]]]
     optional_wait_s: float = 0.5
     stopwatch: Stopwatch = msgspec.field(default_factory=Stopwatch)

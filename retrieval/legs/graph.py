@@ -54,8 +54,9 @@ class GraphRetriever:
 
         A hit's score is its activation in [0, 1], weighted by similarity if there is an embedding.
         """
-        index = query.snapshot.index
-        size = max(query.snapshot.namespace.next_doc, 1)  # an upper bound of the number of memories
+        index, namespace = query.snapshot.index, query.snapshot.namespace
+        size = max(namespace.next_doc, 1)  # an upper bound of the number of memories
+        rules = namespace.settings.graph_rules()
         seeds = await self._entity_lookup.seeds(index, query.request.query, size)
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
@@ -63,13 +64,13 @@ class GraphRetriever:
         view = View(graph=index.graph, memories=size, eligible=query.view.eligible)
         max_hops = query.profile.hops if query.request.max_hops is None else query.request.max_hops
         bounds = structs.replace(self._bounds, max_hops=max_hops)
-        near = begin(view, seeds, rules=query.rules, bounds=bounds)  # while the other legs still run
+        near = begin(view, seeds, rules=rules, bounds=bounds)  # while the other legs still run
         anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if max_hops else {}
         ids = index.memories.ids
         if not seeds and not anchors:
             return LegRanking(docs=np.empty(0, np.int64), scores=np.empty(0), ids=ids, details=details)
         with query.stopwatch.span("graph_walk"):
-            walk(view, near, _visible_anchors(anchors, view), rules=query.rules)
+            walk(view, near, _visible_anchors(anchors, view), rules=rules)
             found, activations = near.activations()
             share, most = query.profile.adjacency, max(MAX_COMPARED, query.fan_out)
             docs, activations = spread_to_neighbours(

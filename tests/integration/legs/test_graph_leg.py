@@ -17,13 +17,13 @@ from graph import store
 from graph.extraction import extract
 from graph.graph_rows import DocGraph, GivenRelation
 from graph.neighbourhood import Bounds
-from graph.rules import Rule, symmetric, transitive
 from retrieval.ingest.service import Ingest
 from retrieval.legs.base import Hit, LegRanking
 from retrieval.legs.graph import GraphRetriever, anchors_of
 from retrieval.profiles.profile import DEFAULT
 from retrieval.store.pool import Pool
 from retrieval.types.memory import EntityInput, MemoryInput, RelationInput
+from retrieval.types.namespace import RuleInput, SymmetricRule, TransitiveRule
 from retrieval.types.search import Filters, Leg
 from tests.rankings import ranking_of
 from tests.snapshot import Ask, Indexed
@@ -355,19 +355,19 @@ async def test_similarity_counts_for_the_turns_beside(chats: Chats) -> None:
     [
         (
             [("Zed Labs", "twinned with", "Quux Works")],
-            symmetric("twinned with"),
+            SymmetricRule(relation="twinned with"),
             "The query speaks of Quux Works, Zed Labs —twinned with→ Quux Works, and this memory names Zed Labs.",
         ),
         (
             [("Quux Works", "part of", "Acme Group"), ("Acme Group", "part of", "Zed Labs")],
-            transitive("part of"),
+            TransitiveRule(relation="part of"),
             "The query speaks of Quux Works, Quux Works —part of→ Zed Labs, since Quux Works —part of→ Acme Group and "
             "Acme Group —part of→ Zed Labs (transitive), and this memory names Zed Labs.",
         ),
     ],
 )
 async def test_a_rule_leads_the_walk_and_the_reason_says_so(
-    chats: Chats, stated: list[tuple[str, str, str]], rule: Rule, why: str
+    chats: Chats, stated: list[tuple[str, str, str]], rule: RuleInput, why: str
 ) -> None:
     """Nothing but the relation ties the two together within one hop; what is stated needs no rule."""
     relations = [RelationInput(source=source, type=type_, target=target) for source, type_, target in stated]
@@ -379,7 +379,7 @@ async def test_a_rule_leads_the_walk_and_the_reason_says_so(
     hits = await chats.hits("Quux Works", max_hops=1, rules=[rule], fan_out=200)
     assert hits["goal"].path == ("Quux Works", "Zed Labs")
     assert hits["goal"].why == why
-    if rule.name == "transitive":
+    if isinstance(rule, TransitiveRule):
         assert "goal" not in await chats.hits("Quux Works", max_hops=1, rules=[], fan_out=200)
 
 
@@ -389,7 +389,7 @@ async def test_what_follows_by_symmetry_is_told_with_its_reason(leg: Walks, pool
         relation = GivenRelation("Caroline", "married to", "Vendela")
         await store.write(conn, NS, [DocGraph(4, relations=[relation])])
     for text, other in (("Caroline?", "Vendela"), ("Vendela?", "Caroline")):
-        ranking = await leg.search(replace(ASK, text=text, rules=[symmetric("married to")], explain=True))
+        ranking = await leg.search(replace(ASK, text=text, rules=[SymmetricRule(relation="married to")], explain=True))
         hit = next(hit for hit in ranking.hits if hit.id == "m4")
         assert hit.path == (text[:-1],)
         reached = [hit for hit in ranking.hits if other in hit.path]
