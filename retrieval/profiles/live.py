@@ -114,8 +114,9 @@ class LiveProfiles:
         async with self._pool.connection() as conn:
             names = {row.name: row for row in await store.summaries(conn)}
         if name not in names:
-            known = ", ".join(sorted({*names, *self._own}))
-            return InvalidInput(f"there is no profile {name!r}; there is: {known}", loc=("profile",))
+            known = sorted({*names, *self._own})
+            there = "there is" if len(known) == 1 else "there are"
+            return InvalidInput(f"there is no profile {name!r}; {there}: {', '.join(known)}", loc=("profile",))
         if version is not None:
             return InvalidInput(f"profile {name!r} has no version {version}", loc=("profile",))
         return InvalidInput(not_live(name, names[name].versions), loc=("profile",))

@@ -222,7 +222,7 @@ async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data
 def test_eval_refuses_profiles_that_are_not_there(database_url: str, folder: Path) -> None:
     """As bad usage, with those that there are; nothing is stored."""
     done = evaluate(database_url, folder, "--profiles", "default,mine", status=2)
-    assert "there is no profile 'mine'; there is: default" in done.stderr
+    assert "there is no profile 'mine'; there are: default, research" in done.stderr
     assert "has no version 99" in evaluate(database_url, folder, "--base-profile", "default@99", status=2).stderr
     assert "7 created" in evaluate(database_url, folder, "--modes", "bm25").stdout
 

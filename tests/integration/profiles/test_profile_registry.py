@@ -112,7 +112,7 @@ async def test_what_a_name_means(profile_registry: ProfileRegistry) -> None:
     for wanted, message in (
         ("support", r"no version of profile 'support' is live; promote one .* trivet profile promote support"),
         ("support@2", "'support' has no version 2"),
-        ("unheard-of", "there is no profile 'unheard-of'; there is: default, support"),
+        ("unheard-of", "there is no profile 'unheard-of'; there are: default, support"),
         ("unheard-of@1", "there is no profile 'unheard-of'"),
         ("default@latest", "'latest' is no version"),
         ("default@0", "'0' is no version"),
