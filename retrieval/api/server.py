@@ -17,7 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import cache, partial
-from tempfile import TemporaryDirectory
 
 import uvicorn
 import uvicorn._subprocess
@@ -29,6 +28,7 @@ from uvicorn.supervisors.multiprocess import SIGNALS, Process
 
 from native.malloc import limit_free_memory, trim_heap
 from retrieval.api.connections import KEEP_ALIVE_S, BoundedConnection
+from retrieval.api.metrics_folder import FOLDER_VARIABLE, metrics_folder
 from retrieval.errors import SettingsError, StoreUnavailable
 from retrieval.settings import Settings, variable_of
 from retrieval.store.embedded.instance import EmbeddedPostgres, signals_raise
@@ -36,14 +36,9 @@ from retrieval.store.embedded.instance import EmbeddedPostgres, signals_raise
 logger = logging.getLogger(__name__)
 
 APP = f"{__name__}:app_from_env"
-SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable that names the folder in which workers count together; prometheus_client reads it when imported."""
 
 SEND_TIMEOUT_S = 300.0
 """How long a client may take nothing of an answer before its connection is closed: an export holds a snapshot."""
-
-MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it has a name of its own
-"""Where that folder is, if this exists: a worker that counts in a file on a full disk is killed by SIGBUS."""
 
 START_METHOD = "fork" if sys.platform == "linux" else "spawn"
 """How workers start: elsewhere the system's libraries may not be forked."""
@@ -233,9 +228,7 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
             stack.callback(postgres.stop)
             with ThreadPoolExecutor(max_workers=1) as beside:  # signals must not end it half-way
                 beside.submit(postgres.start).result()
-        where = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else None
-        folder = stack.enter_context(TemporaryDirectory(prefix="trivet-metrics-", dir=where))
-        os.environ.update({**as_environment(settings), SHARED_FOLDER: folder})
+        os.environ.update({**as_environment(settings), FOLDER_VARIABLE: stack.enter_context(metrics_folder())})
         uvicorn._subprocess.spawn = multiprocessing.get_context(START_METHOD)  # type: ignore[assignment]
         if START_METHOD == "fork":
             _share_with_forks(postgres)

@@ -101,6 +101,31 @@ def test_workers_end_with_their_parent_and_the_last_stops_postgres(server: Servi
             os.killpg(server.process.pid, signal.SIGKILL)
 
 
+def test_what_the_workers_of_a_killed_server_counted_in_is_removed_by_the_next(server: Serving, data_dir: Path) -> None:
+    """But not while one of them is left."""
+    folder, left = counted_in(server), workers(server)[0]
+    left.suspend()
+    server.process.kill()
+    server.process.wait()
+    try:
+        with serving(TRIVET_DATA_DIR=str(data_dir), workers=2):
+            assert folder.exists()
+    finally:
+        left.kill()
+    until(
+        lambda: all(each.pid != left.pid or each.info["status"] == "zombie" for each in psutil.process_iter(["status"]))
+    )
+    with serving(TRIVET_DATA_DIR=str(data_dir), workers=2) as last:
+        assert not folder.exists()
+        assert counted_in(last).exists()
+
+
+def counted_in(server: Serving) -> Path:
+    """The folder in which its workers count."""
+    maps = (Path(each.path) for each in workers(server)[0].memory_maps())
+    return next(path.parent for path in maps if path.parent.name.startswith("trivet-workers-"))
+
+
 @pytest.mark.parametrize("seen", ["postgres/postmaster.pid", "postgres/trivet.conf"])
 @pytest.mark.parametrize(("workers", "stop"), [(1, signal.SIGHUP), (2, signal.SIGTERM)])
 def test_a_server_that_is_told_to_stop_while_it_starts_leaves_nothing(

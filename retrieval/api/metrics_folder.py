@@ -1,0 +1,46 @@
+"""The folder in which the workers of a server count together."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory, gettempdir
+
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""Names the folder; prometheus_client reads it when imported."""
+
+MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it has a name of its own
+"""Where the folder is, if this exists: a worker that counts in a file on a full disk is killed by SIGBUS."""
+
+_PREFIX = "trivet-workers-"
+
+
+@contextmanager
+def metrics_folder() -> Iterator[str]:
+    """A new folder; those that killed servers have left are removed.
+
+    A server locks its folder, and workers that it forks hold the lock with it. An empty one may be that of a server
+    which is about to lock it.
+    """
+    parent = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else gettempdir()
+    for left in Path(parent).glob(f"{_PREFIX}*"):
+        with suppress(OSError), _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            if any(left.iterdir()):
+                shutil.rmtree(left)
+    with TemporaryDirectory(prefix=_PREFIX, dir=parent) as folder, _locked(folder, fcntl.LOCK_EX):
+        yield folder
+
+
+@contextmanager
+def _locked(folder: str | Path, kind: int) -> Iterator[None]:
+    """Hold a lock on a folder; raises OSError if it is none, or locked while `kind` does not wait."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
