@@ -91,8 +91,8 @@ MUTANTS = [
     ),
     Mutant(
         "an identifier leads nowhere",
-        "self.rescored is not None and not self.identified",
-        "self.rescored is None and not self.identified",
+        "return not self.identified.isdisjoint",
+        "return self.identified.isdisjoint",
         "test_identifiers",
     ),
     Mutant("a title counts as the text", "title_weight=TITLE_WEIGHT", "title_weight=1", "test_memories -k title"),

@@ -111,7 +111,9 @@ class Pipeline:
             state = None
             if not query.time:  # what was said of a named time is of that time, whatever came later
                 state = StateOrder.from_query(request.query, periods, memories, profile.period_weight)
-            identified = query.query_terms.identified(query.snapshot.postings, query.view.visible)
+            identified: frozenset[int] = frozenset()
+            if rescored is not None:
+                identified = query.query_terms.identified(query.snapshot.postings, query.view.visible)
             ordering = Ordering(
                 candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance, identified
             )

@@ -119,7 +119,7 @@ async def select_above_noise(
     every, time = ordering.candidates.rankings, ordering.named_time
     rankings: Mapping[Leg, LegRanking] = every
     if not (time and time.alone):  # such a query is like none of what was said then
-        rankings = cut_noise(every, profile, enough=limits.wanted)
+        rankings = cut_noise(every, profile, enough=limits.wanted, identified=ordering.identified)
     while True:
         with stopwatch.span("fuse"):
             order = ordering.of(rankings)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from math import inf
 
 import numpy as np
 
 from retrieval.legs.base import LegRanking
 from retrieval.profiles.profile import Profile
+from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.types.search import Leg
 
 
@@ -17,16 +18,20 @@ def truncate(rankings: Mapping[Leg, LegRanking], length: int) -> dict[Leg, LegRa
     return {leg: ranking.cut(length) for leg, ranking in rankings.items()}
 
 
-def cut_noise(rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: int) -> dict[Leg, LegRanking]:
+def cut_noise(
+    rankings: Mapping[Leg, LegRanking], profile: Profile, *, enough: int, identified: Collection[int] = frozenset()
+) -> dict[Leg, LegRanking]:
     """Cut each ranking below the profile's noise threshold for its leg.
 
     Ranks alone do not separate the last real match from the first of many memories that share a common word
-    or are equally near to the query, so these must not reach the fusion. The best hit of a leg always stays.
-    If only one leg has hits, it is not cut; and if fewer than `enough` distinct memories would be left, nothing is cut.
+    or are equally near to the query, so these must not reach the fusion. The best hit of a leg always stays, and those
+    of the BM25 leg down to the last of `identified`, the slots of memories that hold an identifier of the query: beside
+    a message that the query quotes, one word scores little. If only one leg has hits, it is not cut; and if fewer than
+    `enough` distinct memories would be left, nothing is cut.
     """
     if sum(len(ranking) > 0 for ranking in rankings.values()) == 1:
         return dict(rankings)
-    kept = {leg: _above_noise(leg, ranking, profile) for leg, ranking in rankings.items()}
+    kept = {leg: ranking.cut(_length(leg, ranking, profile, identified)) for leg, ranking in rankings.items()}
     if all(kept[leg] is ranking for leg, ranking in rankings.items()):
         return kept
     left = set[int]().union(*(ranking.docs.tolist() for ranking in kept.values()))
@@ -44,6 +49,10 @@ def least_score(leg: Leg, best: float, profile: Profile) -> float:
             return -inf
 
 
-def _above_noise(leg: Leg, ranking: LegRanking, profile: Profile) -> LegRanking:
+def _length(leg: Leg, ranking: LegRanking, profile: Profile, identified: Collection[int]) -> int:
     least = least_score(leg, float(ranking.scores[0]), profile) if len(ranking) else 0.0
-    return ranking.cut(int(np.count_nonzero(ranking.scores >= least)))
+    length = int(np.count_nonzero(ranking.scores >= least))
+    if leg is Leg.BM25 and identified:
+        held = [rank for rank, doc in enumerate(ranking.docs.tolist(), FIRST_RANK) if doc in identified]
+        length = max([length, *held])
+    return length

@@ -23,8 +23,8 @@ class Ordering(NamedTuple):
         named_time: the memories of the time that the query names; None if it names none.
         state_order: the order by time where the query asks how things are now, or were; None if it does not.
         min_relevance: candidates that are less relevant are left out if a rescorer ran; None to keep all.
-        identified: slots of memories that hold an identifier of the query; they come first and stay in the answer if a
-            rescorer ran, which cannot tell an identifier from any other rare word.
+        identified: slots of memories that hold an identifier of the query, if a rescorer ran, which cannot tell one
+            from any other rare word; they come first, and stay in the answer whatever their relevance.
     """
 
     candidates: Candidates
@@ -59,7 +59,7 @@ class Ordering(NamedTuple):
     @property
     def puts_identified_first(self) -> bool:
         """Whether candidates come first for holding an identifier of the query."""
-        return self.rescored is not None and not self.identified.isdisjoint(self.candidates.docs)
+        return not self.identified.isdisjoint(self.candidates.docs)
 
     def is_relevant(self, relevance: float, doc: int, *, at_least: float) -> bool:
         """Whether a memory is relevant enough, or holds the query's identifier or is of the time for which it asks.

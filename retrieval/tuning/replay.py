@@ -273,10 +273,15 @@ class JudgedQueries:
 def reciprocals(batch: ReplayBatch, fan_out: Ints, supported: NDArray[np.bool_], rrf_k: Floats) -> Floats:
     """1 / (rrf_k + rank) of every candidate in every leg, (n, 3, c); 0 beyond the fan-out and in the noise.
 
+    BM25's noise begins below what holds an identifier.
     `supported` (n, 3) says whether a leg has any weight.
     """
     depth = np.maximum(fan_out, LEAST_DEPTH)[:, None]
     kept = np.minimum(batch.kept, depth)
+    bm25 = [*Leg].index(Leg.BM25)
+    for row, said in batch.rescored.items():
+        held = batch.ranks[row, bm25, said.identified]
+        kept[row, bm25] = max([kept[row, bm25], *held[held <= depth[row]]])
     own = np.where(supported[:, :, None], batch.ranks, UNRANKED)
     left = np.asarray((own <= kept[:, :, None]).any(axis=1))
     for row, copies in batch.copies.items():

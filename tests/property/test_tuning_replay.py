@@ -75,7 +75,8 @@ class AsServed:
 
     def ndcg(self, recipe: Recipe) -> float:
         rankings = self.rankings(recipe.fan_out)
-        heard = cut_noise(rankings, self.profile, enough=CUTOFF)
+        identified = {int(id_[1:]) for id_ in self.query.rescored[DEPTHS[0]].identified if self.profile.rescore}
+        heard = cut_noise(rankings, self.profile, enough=CUTOFF, identified=identified)
         fused = self.fused(heard, recipe)
         if len(fused) < CUTOFF and heard != rankings:
             fused = self.fused(rankings, recipe)

@@ -102,6 +102,18 @@ async def test_identifiers_may_be_listed_without_a_space(trivet: Trivet) -> None
     assert (await asked(trivet, "What was PO-77121 about?")).results[0].id == "both"
 
 
+async def test_it_counts_beside_a_whole_message_that_the_query_quotes(trivet: Trivet) -> None:
+    """To BM25 one word of thirty is noise, however rare."""
+    rng = random.Random(7)
+    memories, identifiers = notes(rng)
+    words = [f"{start}{middle}{end}" for start in "bdfgklmnprst" for middle in "aeiou" for end in ("lam", "rin", "sto")]
+    letters = [MemoryInput(id=f"l{number}", text=" ".join(rng.sample(words, 30))) for number in range(60)]
+    await trivet.add(NS, [*memories, *letters])
+    for (memory_id, identifier), quoted in zip(identifiers.items(), letters, strict=False):
+        answer = await asked(trivet, f"What about {identifier}? I was told: {quoted.text}.")
+        assert answer.results[0].id == memory_id
+
+
 async def test_what_holds_it_is_shown_however_little_relevant(trivet: Trivet) -> None:
     memories, identifiers = notes(random.Random(7))
     await trivet.add(NS, memories)

@@ -44,6 +44,14 @@ def test_each_leg_is_cut_by_its_own_measure() -> None:
     }
 
 
+def test_bm25_is_not_cut_above_what_holds_an_identifier_of_the_query() -> None:
+    """The other legs are, as they cannot read it."""
+    rankings = {Leg.VECTOR: ranking(0.9, 0.5, 0.1), Leg.BM25: ranking(12.0, 3.0, 2.0, 1.0)}
+    for identified, scores in (({2}, [12.0, 3.0, 2.0]), ({0, 1}, [12.0, 3.0]), ({0}, [12.0]), ({9}, [12.0])):
+        cut = cut_noise(rankings, PROFILE, enough=1, identified=identified)
+        assert left(cut) == {Leg.VECTOR: [0.9], Leg.BM25: scores}
+
+
 @pytest.mark.parametrize("leg", list(Leg))
 def test_a_leg_alone_is_heard_out(leg: Leg) -> None:
     alone = {leg: ranking(0.9, 0.1, 0.01)}
