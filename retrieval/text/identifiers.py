@@ -30,13 +30,13 @@ _IDENTIFIER = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _YEAR = r"(?:1[5-9]|20)\d\d"
-_DATE = re.compile(
-    rf"(?<![^\W\d_])(?:{'|'.join(MONTHS)}|fy|early|late|mid|pre|post)[-_]?(?:{_YEAR}|\d\d?)(?!\d)"
-    rf"|(?<![^\W_])q[1-4](?!\d)|(?<![\w-]){_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?![\w-])",
+_NONE = re.compile(
+    rf"(?<![^\W\d_])(?:{'|'.join(MONTHS)}|fy|early|late|mid|pre|post|over|under|top)[-_]?(?:{_YEAR}|\d\d?)(?!\d)"
+    rf"|(?<![^\W_])(?:q[1-4](?!\d)|{_YEAR}[-_]?(?:[hq][1-4]|w\d\d)(?![^\W_]))"
+    rf"|(?<![\w-]){_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?![\w-])",
     re.IGNORECASE,
 )
-"""Times that look like an identifier: May-2024, mid-2009, Q3, 20240512."""
-
+"""Times, ages and ranks that look like an identifier: May-2024, mid-2009, Q3, 2024-W05, 20240512, under-21, top-10."""
 
 _LISTING = re.compile("[/,&]")
 
@@ -45,8 +45,8 @@ def find_identifiers(text: str) -> list[str]:
     """The words of a text that are identifiers, with the punctuation inside them, in text order.
 
     Letters mixed with more than one digit or, in a code of six characters, with one; at least five digits; or an
-    address of four numbers. But no ordinal, quantity, time or date, and nothing so long that it is no term. "iPhone 12"
-    is two words. After a word that lists nothing but identifiers come these.
+    address of four numbers. But no ordinal, quantity, rank, age, time or date, and nothing so long that it is no term.
+    "iPhone 12" is two words. After a word that lists nothing but identifiers come these.
 
     >>> find_identifiers("Why did INV-20481 fail with ERR_5512 on the 2nd at 5pm?")
     ['INV-20481', 'ERR_5512']
@@ -61,4 +61,4 @@ def find_identifiers(text: str) -> list[str]:
 
 
 def _is_identifier(word: str) -> bool:
-    return len(word) <= MAX_WHOLE and bool(_IDENTIFIER.search(word)) and not _DATE.search(word)
+    return len(word) <= MAX_WHOLE and bool(_IDENTIFIER.search(word)) and not _NONE.search(word)
