@@ -113,7 +113,15 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ) = None
     rescore: Annotated[bool | None, Meta(description="learned rescoring on or off; null: as the profile says")] = None
     min_relevance: (
-        Annotated[float, Meta(ge=0, le=1, description="least relevance of a result; above 0 it needs the rescorer")]
+        Annotated[
+            float,
+            Meta(
+                ge=0,
+                le=1,
+                description="least relevance of a result, unless it holds an identifier that the query names, such as "
+                "INV-20481, or is of the time that this asks for; above 0 it needs the rescorer",
+            ),
+        ]
         | None
     ) = None
     source_cap: (
