@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+import numpy as np
 from msgspec.structs import replace
 
 from retrieval.errors import AllLegsFailed, VectorsReplaced
@@ -97,12 +98,17 @@ class ConcurrentLegs:
             return await within_deadline(leg.value, self._found(query, leg_query, leg), self._timeout_s)
 
     async def _found(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking:
-        """What a leg finds, and what it finds of the time that the query asks for, if it does."""
+        """What a leg finds, and what it finds of the memories that the query names by their time or an identifier."""
         everything = await self._retrievers[leg].search(leg_query)
-        if query.time is None or not query.time.certain:
+        if query.time is not None and query.time.certain:
+            named = query.time.eligible
+        elif leg is Leg.BM25 and (missing := query.identified.difference(everything.docs.tolist())):
+            named = np.zeros_like(query.view.eligible)
+            named[[*missing]] = query.view.eligible[[*missing]]
+        else:
             return everything
-        of_time = replace(leg_query, view=query.view._replace(eligible=query.time.eligible))
-        return joined(everything, await self._retrievers[leg].search(of_time), leg_query.fan_out)
+        of_named = replace(leg_query, view=query.view._replace(eligible=named))
+        return joined(everything, await self._retrievers[leg].search(of_named), leg_query.fan_out)
 
     async def _other_rankings(self, running: Mapping[Leg, _RunningLeg]) -> Mapping[Leg, LegRanking]:
         """The rankings of the legs other than the graph's; waits for them at most half a leg's deadline."""

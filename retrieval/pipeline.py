@@ -111,9 +111,7 @@ class Pipeline:
             state = None
             if not query.time:  # what was said of a named time is of that time, whatever came later
                 state = StateOrder.from_query(request.query, periods, memories, profile.period_weight)
-            identified: frozenset[int] = frozenset()
-            if rescored is not None:
-                identified = query.query_terms.identified(query.snapshot.postings, query.view.visible)
+            identified = frozenset() if rescored is None else query.identified
             ordering = Ordering(
                 candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance, identified
             )

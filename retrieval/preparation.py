@@ -21,7 +21,7 @@ from retrieval.profiles.models import LoadedModels, ModelRegistry
 from retrieval.profiles.profile import Profile, Recipe
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.ranking.timeliness import NamedTime
-from retrieval.ranking.weighting import Weighting, explicit_weighting
+from retrieval.ranking.weighting import Weighting, explicit_weighting, wants_rescoring
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
@@ -62,6 +62,7 @@ class PreparedQuery(NamedTuple):
         degraded: the legs that cannot run on this snapshot.
         explicit: the weighting if it does not depend on the query, else None.
         time: the memories of the time that the query names, if there are any and the profile heeds it.
+        identified: slots of the memories that hold an identifier of the query, if candidates are to be rescored.
     """
 
     begun: Begun
@@ -74,6 +75,7 @@ class PreparedQuery(NamedTuple):
     degraded: Sequence[Degradation]
     explicit: Weighting | None
     time: NamedTime | None
+    identified: frozenset[int]
 
     @property
     def request(self) -> SearchRequest:
@@ -153,7 +155,12 @@ class Preparation:
         explicit = explicit_weighting(request.mode, request.weights, profile)
         memories = snapshot.index.memories
         time = NamedTime.from_query(request.query, query_terms, memories, view, profile.period_weight)
-        return PreparedQuery(begun, embedding, snapshot, query_terms, view, profile, models, degraded, explicit, time)
+        identified: frozenset[int] = frozenset()
+        if wants_rescoring(request, profile):
+            identified = query_terms.identified(snapshot.postings, view.visible)
+        return PreparedQuery(
+            begun, embedding, snapshot, query_terms, view, profile, models, degraded, explicit, time, identified
+        )
 
     async def _part_of(
         self, namespace: Namespace, begun: Begun

@@ -164,13 +164,13 @@ def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArr
     return shares
 
 
-def joined(everything: LegRanking, of_time: LegRanking, count: int) -> LegRanking:
-    """What a leg found of the query's time, filled up to `count` with what else it found; best first."""
-    others = np.flatnonzero(~np.isin(everything.docs, of_time.docs))[: max(count - len(of_time), 0)]
-    docs = np.concatenate([of_time.docs, everything.docs[others]])
-    scores = np.concatenate([of_time.scores, everything.scores[others]])
+def joined(everything: LegRanking, named: LegRanking, count: int) -> LegRanking:
+    """What a leg found of what the query names, filled up to `count` with what else it found; best first."""
+    others = np.flatnonzero(~np.isin(everything.docs, named.docs))[: max(count - len(named), 0)]
+    docs = np.concatenate([named.docs, everything.docs[others]])
+    scores = np.concatenate([named.scores, everything.scores[others]])
     order = best_first(docs, scores, everything.ids)
-    return replace(everything, docs=docs[order], scores=scores[order], paths={**everything.paths, **of_time.paths})
+    return replace(everything, docs=docs[order], scores=scores[order], paths={**everything.paths, **named.paths})
 
 
 def _of_session(memories: Columns, counted: Mask, number: int) -> Mask:

@@ -102,15 +102,17 @@ async def test_identifiers_may_be_listed_without_a_space(trivet: Trivet) -> None
     assert (await asked(trivet, "What was PO-77121 about?")).results[0].id == "both"
 
 
-async def test_it_counts_beside_a_whole_message_that_the_query_quotes(trivet: Trivet) -> None:
-    """To BM25 one word of thirty is noise, however rare."""
+@pytest.mark.parametrize("messages", [1, 5])
+async def test_it_counts_beside_whole_messages_that_the_query_quotes(trivet: Trivet, messages: int) -> None:
+    """To BM25 one word of thirty is noise, however rare, and one of 150 scores less than any forty others."""
     rng = random.Random(7)
     memories, identifiers = notes(rng)
     words = [f"{start}{middle}{end}" for start in "bdfgklmnprst" for middle in "aeiou" for end in ("lam", "rin", "sto")]
     letters = [MemoryInput(id=f"l{number}", text=" ".join(rng.sample(words, 30))) for number in range(60)]
     await trivet.add(NS, [*memories, *letters])
-    for (memory_id, identifier), quoted in zip(identifiers.items(), letters, strict=False):
-        answer = await asked(trivet, f"What about {identifier}? I was told: {quoted.text}.")
+    for first, (memory_id, identifier) in enumerate(identifiers.items()):
+        quoted = ". ".join(letter.text for letter in letters[first : first + messages])
+        answer = await asked(trivet, f"What about {identifier}? I was told: {quoted}.")
         assert answer.results[0].id == memory_id
 
 
