@@ -38,25 +38,30 @@ _NONE = re.compile(
 )
 """Times, ages and ranks that look like an identifier: May-2024, mid-2009, Q3, 2024-W05, 20240512, under-21, top-10."""
 
+_NUMBERED = re.compile(r"(?<![\w&])#(?!(?:19|20)\d\d(?!\d))(\d{3,})")
+"""#4711; not #42, #2024, or a character reference of HTML. The sign is no part of the word."""
+
 _LISTING = re.compile("[/,&]")
 
 
 def find_identifiers(text: str) -> list[str]:
     """The words of a text that are identifiers, with the punctuation inside them, in text order.
 
-    Letters mixed with more than one digit or, in a code of six characters, with one; at least five digits; or an
-    address of four numbers. But no ordinal, quantity, rank, age, time or date, and nothing so long that it is no term.
-    "iPhone 12" is two words. After a word that lists nothing but identifiers come these.
+    Letters mixed with more than one digit or, in a code of six characters, with one; at least five digits, or three
+    after a number sign; or an address of four numbers. But no ordinal, quantity, rank, age, time or date, and nothing
+    so long that it is no term. "iPhone 12" is two words. After a word that lists nothing but identifiers come these.
 
     >>> find_identifiers("Why did INV-20481 fail with ERR_5512 on the 2nd at 5pm?")
     ['INV-20481', 'ERR_5512']
     >>> find_identifiers("Who paid INV-20481/INV-20482?")
     ['INV-20481/INV-20482', 'INV-20481', 'INV-20482']
     """
-    found: list[str] = []
-    for word in filter(_is_identifier, chunks(RUN.sub(" ", prepare(text)))):
-        members = _LISTING.split(word)
-        found += [word, *members] if len(members) > 1 and all(map(_is_identifier, members)) else [word]
+    prepared = RUN.sub(" ", prepare(text))
+    numbered, found = frozenset(_NUMBERED.findall(prepared)), list[str]()
+    for word in chunks(prepared):
+        if word in numbered or _is_identifier(word):
+            members = _LISTING.split(word)
+            found += [word, *members] if len(members) > 1 and all(map(_is_identifier, members)) else [word]
     return found
 
 

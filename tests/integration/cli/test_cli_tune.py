@@ -41,8 +41,8 @@ TOPICS = [
 
 
 def name_of(namespace: int, number: int) -> str:
-    """Too short a number to be an identifier, which would lead to the note under any profile."""
-    return f"#{1000 * namespace + 37 * number}"
+    """A number too short to be an identifier, which would lead to the note under any profile, and no year."""
+    return f"{3000 * namespace + 37 * number}"
 
 
 def texts(namespace: int) -> dict[str, str]:

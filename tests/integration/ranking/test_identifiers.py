@@ -116,6 +116,17 @@ async def test_it_counts_beside_whole_messages_that_the_query_quotes(trivet: Tri
         assert answer.results[0].id == memory_id
 
 
+async def test_a_number_with_its_sign_is_an_identifier(trivet: Trivet) -> None:
+    memories, identifiers = notes(random.Random(7))
+    numbers = {identifier: f"#{number}" for number, identifier in enumerate(identifiers.values(), 4_000)}
+    for identifier, number in numbers.items():
+        memories = [structs.replace(each, text=each.text.replace(identifier, number)) for each in memories]
+    await trivet.add(NS, memories)
+    for memory_id, identifier in identifiers.items():
+        question = f"Can you remind me what happened with {numbers[identifier]}, and who took care of it?"
+        assert (await asked(trivet, question)).results[0].id == memory_id
+
+
 async def test_what_holds_it_is_shown_however_little_relevant(trivet: Trivet) -> None:
     memories, identifiers = notes(random.Random(7))
     await trivet.add(NS, memories)

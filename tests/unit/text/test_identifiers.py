@@ -67,6 +67,16 @@ def test_a_list_without_spaces_has_its_members(word: str, members: list[str]) ->
     assert find_identifiers(word) == [word, *members]
 
 
+@pytest.mark.parametrize("text", ["#4711", "Who fixed (#4711)?", "order #4711, please", "#4711/#2024", "4711 or #4711"])
+def test_a_number_with_its_sign_is_one(text: str) -> None:
+    assert set(find_identifiers(text)) == {"4711"}
+
+
+@pytest.mark.parametrize("text", ["our #1", "the #42 bus", "#2024", "#1999", "C#4711", "&#160;", "4711 #"])
+def test_short_numbers_and_years_with_the_sign_are_none(text: str) -> None:
+    assert find_identifiers(text) == []
+
+
 def test_what_is_too_long_to_be_a_term_is_none() -> None:
     """Only its parts are terms, and the first of these may be any word."""
     path = "x.org/notes/" + "a12/" * 40
