@@ -31,12 +31,13 @@ _IDENTIFIER = re.compile(
 )
 _YEAR = r"(?:1[5-9]|20)\d\d"
 _NONE = re.compile(
-    rf"(?<![^\W\d_])(?:{'|'.join(MONTHS)}|fy|early|late|mid|pre|post|over|under|top)[-_]?(?:{_YEAR}|\d\d?)(?!\d)"
+    rf"(?<![^\W\d_])(?:{'|'.join(MONTHS)}|fy|day|week|month|year|early|late|mid|pre|post|over|under|top)[-_]?"
+    rf"(?:{_YEAR}|\d\d?)(?!\d)"
     rf"|(?<![^\W_])(?:q[1-4](?!\d)|{_YEAR}[-_]?(?:[hq][1-4]|w\d\d)(?![^\W_]))"
     rf"|(?<![\w-]){_YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?![\w-])",
     re.IGNORECASE,
 )
-"""Times, ages and ranks that look like an identifier: May-2024, mid-2009, Q3, 2024-W05, 20240512, under-21, top-10."""
+"""Times, ages and ranks that look like an identifier: May-2024, mid-2009, Q3, week-12, 20240512, under-21, top-10."""
 
 _NUMBERED = re.compile(r"(?<![\w&])#(?!(?:19|20)\d\d(?!\d))(\d{3,})")
 """#4711; not #42, #2024, or a character reference of HTML. The sign is no part of the word."""

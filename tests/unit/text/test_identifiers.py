@@ -41,7 +41,7 @@ def test_letters_with_digits_and_long_numbers_are_identifiers(word: str) -> None
             "20240512",
         ),
         *("2nd", "509th", "50000th", "5pm", "7pm-9pm", "7:30pm", "2h30", "24/7"),
-        *("top-10", "under-21", "over-60s", "Top10"),
+        *("week-12", "Day14", "top-10", "under-21", "over-60s", "Top10"),
         *("10k", "10K-20K", "5G", "100km", "15000km", "$1,200", "1,000,000", "50000", "3.14159", "48.85661"),
         *("24-hour", "3-bedroom", "5-year-old", "1500-word", "7-Eleven", "4711", "C++", "C#", "Jean-Luc", "日本2020年"),
         *("WW2", "H2O", "MP3", "PS5", "type-2", "omega-3"),
