@@ -18,7 +18,8 @@ _CHUNK = re.compile(rf"[\w{MARKS}]+(?:{_LINK}[\w{MARKS}]+)*{_TAIL}")
 
 _ACRONYM = re.compile(r"[^\W\d_](?:\.[^\W\d_])+")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
-_CLITIC = re.compile(r"(.+)'(?:s|d|m|re|ve|ll)", re.IGNORECASE)
+# After a digit, any letters: a Turkish suffix.
+_CLITIC = re.compile(r"(.+)'(?:s|d|m|re|ve|ll|(?<=\d')[^\W\d_]+)", re.IGNORECASE)
 _NEGATION = re.compile(r"[^\W\d_]+n't", re.IGNORECASE)
 _ELISION = re.compile(
     r"(?:[cdjlmnst]|qu|jusqu|lorsqu|puisqu|quoiqu|un|dell|all|nell|sull|dall|coll|quell|bell)'(?=..)", re.IGNORECASE

@@ -84,5 +84,12 @@ def test_what_is_too_long_to_be_a_term_is_none() -> None:
     assert find_identifiers(path) == []
 
 
+@pytest.mark.parametrize("word", ["l'INV-20481", "dell’INV-20481", "INV-20481's", "INV-20481'in", "l'INV-20481's"])
+def test_what_is_joined_to_an_identifier_by_an_apostrophe_is_no_part_of_its_term(word: str) -> None:
+    """An article, a clitic or a suffix."""
+    [found] = find_identifiers(f"{word} ?")
+    assert analyze(found)[0] == "inv20481"
+
+
 def test_scripts_without_spaces_end_an_identifier() -> None:
     assert find_identifiers("订单INV-20481的状态") == ["INV-20481"]
