@@ -95,6 +95,13 @@ MUTANTS = [
         "return self.identified.isdisjoint",
         "test_identifiers",
     ),
+    Mutant(
+        "what holds an identifier is irrelevant",
+        " or doc in self.identified",
+        "",
+        "test_identifiers -k little_relevant",
+    ),
+    Mutant("what holds an identifier is noise", ", identified=ordering.identified)", ")", "test_identifiers -k quotes"),
     Mutant("a title counts as the text", "title_weight=TITLE_WEIGHT", "title_weight=1", "test_memories -k title"),
     Mutant(
         "ef_search counts for nothing",
