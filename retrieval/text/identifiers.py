@@ -39,8 +39,8 @@ _NONE = re.compile(
 )
 """Times, ages and ranks that look like an identifier: May-2024, mid-2009, Q3, week-12, 20240512, under-21, top-10."""
 
-_NUMBERED = re.compile(r"(?<![\w&])#(?!(?:19|20)\d\d(?!\d))(\d{3,})")
-"""#4711; not #42, #2024, or a character reference of HTML. The sign is no part of the word."""
+_NUMBERED = re.compile(r"(?:(?<![\w&])#|№\s?|(?<!\w)n(?:°|\.?º|r\.?)\s?)(?!(?:19|20)\d\d(?!\d))(\d{3,})", re.IGNORECASE)
+"""#4711, n° 4711, № 4711, Nr. 4711; not #42 and #2024, nor HTML's &#160;. The sign is no part of the word."""
 
 _LISTING = re.compile("[/,&]")
 
@@ -58,7 +58,7 @@ def find_identifiers(text: str) -> list[str]:
     ['INV-20481/INV-20482', 'INV-20481', 'INV-20482']
     """
     prepared = RUN.sub(" ", prepare(text))
-    numbered, found = frozenset(_NUMBERED.findall(prepared)), list[str]()
+    numbered, found = frozenset(_NUMBERED.findall(text)), list[str]()
     for word in chunks(prepared):
         if word in numbered or _is_identifier(word):
             members = _LISTING.split(word)

@@ -67,12 +67,28 @@ def test_a_list_without_spaces_has_its_members(word: str, members: list[str]) ->
     assert find_identifiers(word) == [word, *members]
 
 
-@pytest.mark.parametrize("text", ["#4711", "Who fixed (#4711)?", "order #4711, please", "#4711/#2024", "4711 or #4711"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("#4711", "Who fixed (#4711)?", "order #4711, please", "#4711/#2024", "4711 or #4711"),
+        *(
+            "la commande n° 4711",
+            "N°4711",
+            "n.º 4711",
+            "el pedido nº 4711",
+            "заказ № 4711",
+            "Auftrag Nr. 4711",
+            "nr 4711",
+        ),
+    ],
+)
 def test_a_number_with_its_sign_is_one(text: str) -> None:
     assert set(find_identifiers(text)) == {"4711"}
 
 
-@pytest.mark.parametrize("text", ["our #1", "the #42 bus", "#2024", "#1999", "C#4711", "&#160;", "4711 #"])
+@pytest.mark.parametrize(
+    "text", ["our #1", "the #42 bus", "#2024", "#1999", "C#4711", "&#160;", "4711 #", "en 4711", "n° 42", "Nr. 2024"]
+)
 def test_short_numbers_and_years_with_the_sign_are_none(text: str) -> None:
     assert find_identifiers(text) == []
 
