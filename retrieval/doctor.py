@@ -21,7 +21,7 @@ from retrieval.store import namespaces
 from retrieval.store.embedded.instance import running
 from retrieval.store.embedded.tuning import advice, server_settings
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
-from retrieval.store.pool import Connection, check_session, connect, describe
+from retrieval.store.pool import Connection, check_session, connect, describe, fetch
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 from retrieval.types.state import Finding
 
@@ -92,10 +92,10 @@ async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDD
     findings.append(migrations := await _migrations(db))
     if migrations.ok:
         findings += [_embedder(name, used_by, embedder) for name, used_by in (await namespaces.embedders(db)).items()]
-        findings.append(_index(await (await db.execute(_INDEX)).fetchall()))
+        findings.append(_index(await fetch(db, _INDEX)))
     # Advice only: Trivet works with any settings.
     findings.append(Finding("settings", True, "; ".join(advice(await server_settings(db))) or "fit"))
-    [(now,)] = await (await db.execute("select clock_timestamp()")).fetchall()
+    [(now,)] = await fetch(db, "select clock_timestamp()")
     difference_s = abs((datetime.now(UTC) - now).total_seconds())
     detail = f"{difference_s:.1f} s from the database's"
     return [*findings, Finding("clock", difference_s <= MOST_CLOCK_DIFFERENCE_S, detail)]

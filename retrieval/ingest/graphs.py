@@ -10,7 +10,6 @@ from itertools import chain
 from typing import Any, LiteralString
 
 import msgspec
-from psycopg import AsyncConnection
 
 from graph import store as graph_store
 from graph.extraction import extract
@@ -20,6 +19,7 @@ from graph.store import Alias
 from postgres.arrays import array_text
 from retrieval.store import changes
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS
+from retrieval.store.pool import Connection, fetch
 from retrieval.types.memory import MemoryInput
 
 _READ_AT_ONCE = 200
@@ -54,7 +54,7 @@ class TextsByAlias:
     So most can be read before the aliases are taken from others (`graph.store.take_aliases`), who wait from then on.
     """
 
-    def __init__(self, conn: AsyncConnection[Any], ns: int, keys: Collection[str]) -> None:
+    def __init__(self, conn: Connection, ns: int, keys: Collection[str]) -> None:
         self._conn = conn
         self._ns = ns
         self._keys = frozenset(keys)
@@ -70,7 +70,7 @@ class TextsByAlias:
         unread = sorted(docs - self._read)
         for start in range(0, len(unread), _READ_AT_ONCE):
             some = {"ns": self._ns, "docs": array_text(unread[start : start + _READ_AT_ONCE])}
-            rows = await (await self._conn.execute(_READ, some)).fetchall()
+            rows = await fetch(self._conn, _READ, some)
             self._graphs += await asyncio.to_thread(_graphs_by_key, rows, self._keys)
         self._read |= docs
 
@@ -83,7 +83,7 @@ class TextsByAlias:
         return sorted((graph for graph in found if graph.doc in held), key=lambda graph: graph.doc)
 
     async def _docs(self, sql: LiteralString, **parameters: str) -> set[int]:
-        return {doc for (doc,) in await (await self._conn.execute(sql, {"ns": self._ns, **parameters})).fetchall()}
+        return {doc for (doc,) in await fetch(self._conn, sql, {"ns": self._ns, **parameters})}
 
     async def mention_anew(self, aliases: Collection[Alias]) -> None:
         """Have them mention what their words say, where the aliases are former ones."""

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from psycopg import AsyncConnection
 
 from graph import store as graph_store
 from graph.graph_rows import DocGraph
@@ -28,6 +27,7 @@ from retrieval.store.bm25 import postings
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
+from retrieval.store.pool import Connection
 from retrieval.store.sessions import Arrangement, Place, Turn, arrange, assign_places, destination, session_of
 from retrieval.store.visibility import Which, by_id
 from retrieval.types.document import DocumentStatus
@@ -48,7 +48,7 @@ class Written(NamedTuple):
 
 
 async def store(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     namespace: Namespace,
     analysed: Sequence[NewMemory],
     *,
@@ -94,7 +94,7 @@ async def store(
 
 
 async def replace_document(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     namespace: Namespace,
     document_id: str,
     analysed: Sequence[NewMemory],
@@ -135,7 +135,7 @@ async def replace_document(
     return "updated" if stored else "created"
 
 
-async def delete(conn: AsyncConnection[Any], name: str, which: Which | None) -> int:
+async def delete(conn: Connection, name: str, which: Which | None) -> int:
     """Delete some memories from all legs; returns how many of them there were.
 
     Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not all that is
@@ -171,7 +171,7 @@ class _Locks(NamedTuple):
             {*chain(*(each.superseded_ids for each in now), *(old.superseded_ids for old in before))},
         )
 
-    async def take(self, conn: AsyncConnection[Any], ns: int, *, written: Collection[str]) -> None:
+    async def take(self, conn: Connection, ns: int, *, written: Collection[str]) -> None:
         """Lock sessions and ids."""
         sessions = [session for session in self.sessions if session is not None]
         await locking.lock_names(conn, ns, sessions=sessions, written=written, superseded=self.superseded)
@@ -185,7 +185,7 @@ class _Locks(NamedTuple):
 
 
 async def _check_chains(
-    conn: AsyncConnection[Any], ns: int, existing: Sequence[MemoryVersion], analysed: Sequence[NewMemory]
+    conn: Connection, ns: int, existing: Sequence[MemoryVersion], analysed: Sequence[NewMemory]
 ) -> None:
     """Reject memories that would newly supersede themselves through others; existing cycles stay."""
     before = {row.id: row.superseded_ids for row in existing}
@@ -228,7 +228,7 @@ def _chain(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str
 
 
 async def _exchange(
-    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, NewMemory]
+    conn: Connection, ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, NewMemory]
 ) -> None:
     """Remove locked memories from all legs and add others, keyed by new ordinals.
 
@@ -266,7 +266,7 @@ async def _exchange(
 
 
 async def _mentioning_by_alias(
-    conn: AsyncConnection[Any], ns: int, gone: Collection[int], added: Sequence[DocGraph]
+    conn: Connection, ns: int, gone: Collection[int], added: Sequence[DocGraph]
 ) -> list[DocGraph]:
     """What the memories add to the graph that use an alias which goes with the last memory that gave it."""
     taken = await graph_store.aliases_of(conn, ns, gone, but=added)
@@ -280,7 +280,7 @@ async def _mentioning_by_alias(
 
 
 async def _arranged(
-    conn: AsyncConnection[Any], ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, NewMemory]
+    conn: Connection, ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, NewMemory]
 ) -> Arrangement:
     """The turns as they are to be, with their vectors."""
     former = {

@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from retrieval.journal.query_log import Searched, entry_of
 from retrieval.store import query_log, shadow
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Pool
+from retrieval.store.pool import Connection, Pool
 from retrieval.store.shadow import ShadowRanking
 from retrieval.types.namespace import QueryLogSettings
 
@@ -24,7 +21,7 @@ MOST_WAITING = 64
 WRITERS = 2
 """Concurrent writes; low, because searches need the pool's connections more."""
 
-Write = Callable[[AsyncConnection[Any]], Awaitable[None]]
+Write = Callable[[Connection], Awaitable[None]]
 
 
 class Journal:
@@ -82,7 +79,7 @@ class Journal:
             log.warning("%s was not written to the journal: %s", what, type(exc).__name__)
 
 
-async def _log_search(conn: AsyncConnection[Any], ns: int, searched: Searched, settings: QueryLogSettings) -> None:
+async def _log_search(conn: Connection, ns: int, searched: Searched, settings: QueryLogSettings) -> None:
     key = await query_log.key(conn, ns) if "all" in settings.redact else b""
     if key is not None:  # else the namespace is gone
         await query_log.record(conn, ns, entry_of(searched, settings, key), settings)

@@ -34,7 +34,7 @@ from retrieval.store import vectors
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import one_snapshot, take_snapshot
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Connection, Pool, fetch
 from retrieval.store.visibility import seen_by
 from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 
@@ -175,7 +175,7 @@ async def _postings(
     """Postings of the query's terms; reads the columns of the best memories and of the turns around them."""
     known, terms = begun.snapshot.index.memories, [*query_terms.terms]
     scope = {"ns": begun.snapshot.index.ns, "terms": array_text(terms)}
-    rows = await (await conn.execute(postings.FETCH_TERMS, scope, binary=True)).fetchall()
+    rows = await fetch(conn, postings.FETCH_TERMS, scope, binary=True)
     found = {}
     for term, (ordinals, tfs) in postings.decode_terms(rows, terms).items():
         docs = known.slots.of(ordinals)

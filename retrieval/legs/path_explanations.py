@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from graph.inference import sentence
 from graph.neighbourhood import Neighbourhood
@@ -16,12 +15,13 @@ from graph.resolution import Seed
 from postgres.arrays import array_text
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.legs.base import GraphPath
+from retrieval.store.pool import Connection, fetch
 
 _NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
 
 
 async def paths_to(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     index: NamespaceIndex,
     near: Neighbourhood,
     seeds: Sequence[Seed],
@@ -39,7 +39,7 @@ async def paths_to(
     entities |= {end for edge in relations for stated in edge.derivation for end in (stated.source, stated.target)}
     names = {seed.entity: seed.name for seed in seeds}
     unnamed = {"ns": index.ns, "entities": array_text(sorted(entities - names.keys()))}
-    names |= dict(await (await conn.execute(_NAMES, unnamed, binary=True)).fetchall())
+    names |= dict(await fetch(conn, _NAMES, unnamed, binary=True))
     unsure = {seed.entity for seed in seeds if seed.how == "similar"}
     beside = GraphPath((), "This memory stands next to one that was reached.")
     return dict.fromkeys(docs.tolist(), beside) | {
