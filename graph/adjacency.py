@@ -22,7 +22,7 @@ from graph.persistent import Persistent, named, part_of
 from graph.relation_index import RelationIndex
 from graph.segments import MOST_SEGMENTS, NO_EDGES, NO_SEGMENT, EdgeSegment, NarrowEdges
 from native import Array, address, function
-from postgres.arrays import array_text
+from postgres.arrays import array_text, integers
 
 MERGED_SEGMENTS = 4
 """Segments of similar length that are merged: making one takes longer than searching a few more."""
@@ -230,7 +230,7 @@ def id_ranges(parts: int) -> Iterator[tuple[int, int]]:
 def edges_of(entities: bytes | None, docs: bytes | None, weights: bytes | None) -> NarrowEdges:
     """Decode the row that `MENTIONS` selects."""
     return (
-        np.frombuffer(entities or b"", ">i8").astype(np.int64),
+        integers(entities, ">i8"),
         np.frombuffer(docs or b"", ">i4").astype(np.int32),
         np.frombuffer(weights or b"", ">f4").astype(np.float32),
     )

@@ -16,8 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 from classifier.model_arrays import ARRAYS_KEY
 from classifier.training.trees import TREES, tree_arrays
 
-_STEPS = frozenset(("zero", "one", "columns", "all", "last", "first", "flat"))
-"""Constants of the graphs that are operands only, not used by the compiled kernels."""
+_STEPS = frozenset(("zero", "one", "columns", "all"))
+"""Constants of a rescorer's graph that are operands only, and not read in serving."""
 
 
 def arrays_of(model: onnx.ModelProto) -> dict[str, NDArray[Any]]:
