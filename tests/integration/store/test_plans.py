@@ -5,7 +5,7 @@ PostgreSQL plans a prepared statement for a namespace of the average size; in a 
 
 from __future__ import annotations
 
-import time
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +17,7 @@ from retrieval.store import memories
 from retrieval.store.visibility import by_id
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import ContextRequest
+from tests.processes import until
 from tests.serving import settings_for
 
 TURNS = 1_200
@@ -54,24 +55,26 @@ async def crowded(database_url: str) -> str:
     return database_url
 
 
-def wait_for_others(db: psycopg.Connection[Any]) -> None:
-    """Until all other connections to the database have ended, and so told what they read."""
+async def wait_for_others(db: psycopg.Connection[Any]) -> None:
+    """Until all other connections to the database have ended, and so told what they read.
+
+    In a thread: the event loop may hold an attempt to connect that was cancelled, until it goes on.
+    """
     others = "select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
-    while db.execute(others).fetchall():
-        time.sleep(0.05)
+    await asyncio.to_thread(until, lambda: not db.execute(others).fetchall())
 
 
 async def rows_read(url: str, first: int, times: int) -> dict[str, int]:
     """By table, what a process reads by indexes that asks, changes and deletes some of the turns from a number on."""
     with psycopg.connect(url, autocommit=True) as db:
-        wait_for_others(db)
+        await wait_for_others(db)
         db.execute("select pg_stat_reset()")
         async with Trivet.open(settings_for(url)) as engine:
             for number in range(first, first + times):
                 await engine.context("large", ContextRequest(query="Who went by boat?"))
                 await engine.patch("large", f"m{number}", MemoryPatch(text="I went by train."))
                 await engine.delete("large", f"m{number + times}")
-        wait_for_others(db)
+        await wait_for_others(db)
         found = db.execute("select relname, sum(idx_tup_read)::bigint from pg_stat_user_indexes group by 1")
         return dict(found.fetchall())
 
@@ -92,7 +95,7 @@ async def test_memories_are_looked_up_though_there_were_none_when_that_was_plann
         await engine.add("large", [turn(number) for number in range(SMALL)])
         assert len(await memories.read(conn, 1, by_id([f"m{number}" for number in range(SMALL)]))) == SMALL
     with psycopg.connect(database_url) as db:
-        wait_for_others(db)
+        await wait_for_others(db)
         statistics = "select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'memory'"
         [(read,)] = db.execute(statistics).fetchall()
     assert SMALL <= read < 20 * SMALL
