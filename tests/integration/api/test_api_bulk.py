@@ -194,7 +194,7 @@ async def test_adding_stops_when_the_client_leaves(database_url: str) -> None:
             **{"headers": [(b"content-type", b"application/x-ndjson")]},
         }
         await app(scope, receive, send)  # type: ignore[arg-type]
-        assert all(message.get("more_body", True) for message in sent)
+        assert all(message.get("more_body", True) for message in sent), (len(sent), sent[0], sent[-2:])
         stored = (await client.get("/v1/namespaces/a")).json()["memories"]
         assert stored % 256 == 0
         assert 256 <= stored < 5_000
