@@ -14,7 +14,6 @@ from typing import Any, LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
-from psycopg import AsyncConnection
 
 from graph.forward_chaining import Stated
 from graph.merges import Roots, unified
@@ -23,6 +22,7 @@ from graph.relation_index import RelationIndex
 from graph.segments import MOST_SEGMENTS, NO_EDGES, NO_SEGMENT, EdgeSegment, NarrowEdges
 from native import Array, address, function
 from postgres.arrays import array_text, integers
+from postgres.connection import Connection, fetch
 
 MERGED_SEGMENTS = 4
 """Segments of similar length that are merged: making one takes longer than searching a few more."""
@@ -198,7 +198,7 @@ def seen(docs: NDArray[Any], eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 async def read_edges(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     ns: int,
     docs: Collection[int] | None = None,
     *,
@@ -213,10 +213,10 @@ async def read_edges(
     read = []
     mentions: LiteralString = _MENTIONS + (_BETWEEN if docs is None else _SOME)
     for least, most in id_ranges(parts):
-        [row] = await (await conn.execute(mentions, params | {"least": least, "most": most}, binary=True)).fetchall()
+        [row] = await fetch(conn, mentions, params | {"least": least, "most": most}, binary=True)
         read.append(edges_of(*row))
     relations: LiteralString = _RELATIONS if docs is None else _RELATIONS + _SOME
-    stated = await (await conn.execute(relations, params, binary=True)).fetchall()
+    stated = await fetch(conn, relations, params, binary=True)
     numbers, memories, weights = (np.concatenate(columns) for columns in zip(*read, strict=True))
     return unified((numbers, memories, weights), [Stated(*relation) for relation in stated], roots)
 

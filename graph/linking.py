@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, LiteralString
-
-from psycopg import AsyncConnection
+from typing import LiteralString
 
 from graph.extraction import TOKENIZED_TYPES, extract
 from graph.resolution import EntityCandidate, acronyms_of
 from graph.spellings import Spellings, spellings
+from postgres.connection import Connection, fetch
 
 _REACH = 300
 """Most names read per letter of an acronym; if more start with the letter, the acronym is not expanded."""
@@ -62,7 +61,7 @@ def to_complete(spelled: Spellings, found: Sequence[EntityCandidate]) -> tuple[l
 
 
 async def complete(
-    conn: AsyncConnection[Any], ns: int, prefixes: Sequence[str], acronyms: Sequence[str]
+    conn: Connection, ns: int, prefixes: Sequence[str], acronyms: Sequence[str]
 ) -> list[EntityCandidate]:
     """The only name that begins with an unknown capitalised word ("Caro"), and the expansions of acronyms."""
     letters = [(acronym, letter, len(set(acronym))) for acronym in acronyms for letter in sorted(set(acronym))]
@@ -77,5 +76,4 @@ async def complete(
         "reach": _REACH,
         "tokenized": sorted(TOKENIZED_TYPES),
     }
-    rows = await (await conn.execute(_COMPLETE, params)).fetchall()
-    return [EntityCandidate(*row) for row in rows]
+    return [EntityCandidate(*row) for row in await fetch(conn, _COMPLETE, params)]

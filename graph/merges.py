@@ -7,13 +7,13 @@ entity's merges. So undoing a merge restores what was, and what was written in b
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, LiteralString
+from typing import LiteralString
 
 import numpy as np
-from psycopg import AsyncConnection
 
 from graph.forward_chaining import Stated
 from graph.segments import NarrowEdges
+from postgres.connection import Connection, fetch
 
 Roots = Mapping[int, int]
 """The root of each entity that is merged into another; roots have none."""
@@ -21,9 +21,9 @@ Roots = Mapping[int, int]
 _ROOTS: LiteralString = "select entity, root from entity_merge where ns = %(ns)s"
 
 
-async def read_roots(conn: AsyncConnection[Any], ns: int) -> dict[int, int]:
+async def read_roots(conn: Connection, ns: int) -> dict[int, int]:
     """The roots of a namespace's merged entities."""
-    return dict(await (await conn.execute(_ROOTS, {"ns": ns}, binary=True)).fetchall())
+    return dict(await fetch(conn, _ROOTS, {"ns": ns}, binary=True))
 
 
 def moved(before: Roots, now: Roots) -> set[int]:

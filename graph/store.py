@@ -24,13 +24,13 @@ from binascii import crc32
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, LiteralString, NamedTuple
 
-from psycopg import AsyncConnection
 from psycopg.errors import TransactionRollback
 
 from graph.extraction import TOKENIZED_TYPES
 from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GraphRows
 from graph.names import entity_id, normalize
 from postgres.arrays import array_text, text_array
+from postgres.connection import Connection, fetch
 
 # The class number is arbitrary and separates these locks from other advisory locks.
 _USE_ALIASES: LiteralString = """
@@ -175,31 +175,27 @@ class Alias(NamedTuple):
     entity: int
 
 
-async def take_aliases(conn: AsyncConnection[Any], ns: int, keys: Collection[str]) -> None:
+async def take_aliases(conn: Connection, ns: int, keys: Collection[str]) -> None:
     """Wait for those who mention entities by some aliases, and keep others from it, until the transaction ends."""
     await _lock_aliases(conn, _CHANGE_ALIASES, ns, keys)
 
 
-async def aliases_of(
-    conn: AsyncConnection[Any], ns: int, removed: Collection[int], *, but: Sequence[DocGraph]
-) -> set[Alias]:
+async def aliases_of(conn: Connection, ns: int, removed: Collection[int], *, but: Sequence[DocGraph]) -> set[Alias]:
     """The aliases that are given by memories which are about to be removed, without those that new ones give."""
     removed_too = {Alias(*row) for row in await _of(conn, _GIVEN_ALIASES, ns, removed)}
     given = [each for doc in but for each in doc.entities]
     return removed_too - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
 
 
-async def not_given(
-    conn: AsyncConnection[Any], ns: int, aliases: Collection[Alias], *, but: Collection[int]
-) -> list[Alias]:
+async def not_given(conn: Connection, ns: int, aliases: Collection[Alias], *, but: Collection[int]) -> list[Alias]:
     """Those of some aliases that nobody gives but some memories."""
     columns = {"keys": text_array([each.key for each in aliases]), "entities": array_text(e.entity for e in aliases)}
-    rows = await _rows(conn, _NOT_GIVEN, {"ns": ns, "but": array_text(but), **columns})
+    rows = await fetch(conn, _NOT_GIVEN, {"ns": ns, "but": array_text(but), **columns})
     return [Alias(*row) for row in rows]
 
 
 async def write(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     ns: int,
     docs: Sequence[DocGraph],
     *,
@@ -241,28 +237,26 @@ async def write(
     return {*described, *retyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
 
 
-async def _aliases(
-    conn: AsyncConnection[Any], ns: int, docs: Sequence[DocGraph], *, but: Collection[int]
-) -> dict[str, int]:
+async def _aliases(conn: Connection, ns: int, docs: Sequence[DocGraph], *, but: Collection[int]) -> dict[str, int]:
     """The entity of each key in some memories that is an alias of one, leaving out what others give that are to go."""
     keys = sorted({key for doc in docs for key in doc.may_be_aliases()})
     columns = {"keys": text_array(keys), "own": array_text(map(entity_id, keys))}
     asked = {"ns": ns, **columns, "gone": array_text(sorted(but)), "found": text_array([*FOUND_TYPES])}
-    aliases = dict(await _rows(conn, _ALIASES, asked)) if keys else {}
+    aliases: dict[str, int] = dict(await fetch(conn, _ALIASES, asked)) if keys else {}
     if aliases:  # whoever takes one away has done so by now, or waits
         await _lock_aliases(conn, _USE_ALIASES, ns, aliases)
-        aliases = dict(await _rows(conn, _ALIASES, asked))
+        aliases = dict(await fetch(conn, _ALIASES, asked))
     return aliases
 
 
-async def _lock_aliases(conn: AsyncConnection[Any], sql: LiteralString, ns: int, keys: Collection[str]) -> None:
+async def _lock_aliases(conn: Connection, sql: LiteralString, ns: int, keys: Collection[str]) -> None:
     if keys:
         buckets = sorted({crc32(f"{ns} {key}".encode()) % _ALIAS_BUCKETS for key in keys})
         await conn.execute(sql, {"buckets": array_text(buckets)})
 
 
 async def _take_types_back(
-    conn: AsyncConnection[Any], ns: int, entities: Collection[int], types: Mapping[int, str]
+    conn: Connection, ns: int, entities: Collection[int], types: Mapping[int, str]
 ) -> dict[int, str]:
     """Give entities the type that a memory gives last, or none; returns the types that changed, of all in `types`."""
     typed = [entity for entity in entities if types.get(entity, "thing") not in FOUND_TYPES]
@@ -278,7 +272,7 @@ async def _take_types_back(
     return changed
 
 
-async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:
+async def remove_unused(conn: Connection, ns: int, entities: Collection[int]) -> list[int]:
     """Delete those of the entities that nothing refers to any more, in the transaction that took references away.
 
     Returns those that were more than common phrases. Raises TransactionRollback if another writer mentions one.
@@ -287,7 +281,7 @@ async def remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collectio
     return await _remove_unused(conn, ns, entities)
 
 
-async def _remove_unused(conn: AsyncConnection[Any], ns: int, entities: Collection[int]) -> list[int]:
+async def _remove_unused(conn: Connection, ns: int, entities: Collection[int]) -> list[int]:
     """The same, of entities that are locked."""
     unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
@@ -318,12 +312,12 @@ def _links(batch: GraphRows) -> dict[str, Any]:
     }
 
 
-async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) -> tuple[dict[int, str], set[int]]:
+async def _hold_entities(conn: Connection, ns: int, batch: GraphRows) -> tuple[dict[int, str], set[int]]:
     """Insert the batch's missing entities and lock all of them; returns the types of all, and which were inserted."""
     wanted = batch.entities.keys() | batch.redirected
     held = await _lock(conn, "key share", ns, wanted)
     new = {entity: row for entity, row in batch.entities.items() if entity not in held}
-    added = {entity for (entity,) in await _rows(conn, _ADD_ENTITIES, _columns(ns, new))} if new else set()
+    added = {entity for (entity,) in await fetch(conn, _ADD_ENTITIES, _columns(ns, new))} if new else set()
     held |= {entity: new[entity].type for entity in added}
     held |= await _lock(conn, "key share", ns, new.keys() - added)  # inserted by another transaction since
     if wanted - held.keys():  # inserting more now would break the lock order
@@ -331,23 +325,19 @@ async def _hold_entities(conn: AsyncConnection[Any], ns: int, batch: GraphRows) 
     return held, added
 
 
-async def _lock(conn: AsyncConnection[Any], how: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
+async def _lock(conn: Connection, how: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
     """Lock those of the entities that exist; returns their types."""
     return dict(await _of(conn, _LOCK + how, ns, entities))
 
 
-async def _ids(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[int]:
+async def _ids(conn: Connection, sql: LiteralString, ns: int, numbers: Collection[int]) -> list[int]:
     return [entity for (entity,) in await _of(conn, sql, ns, numbers)]
 
 
-async def _of(conn: AsyncConnection[Any], sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
+async def _of(conn: Connection, sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
     """The rows of a statement about entities or memories, which is not run if there are none of them."""
     params = {"ns": ns, "numbers": array_text(sorted(numbers)), "tokenized": _TOKENIZED}
-    return await _rows(conn, sql, params) if numbers else []
-
-
-async def _rows(conn: AsyncConnection[Any], sql: LiteralString, params: Mapping[str, Any]) -> list[Any]:
-    return await (await conn.execute(sql, params)).fetchall()
+    return await fetch(conn, sql, params) if numbers else []
 
 
 def _columns(ns: int, entities: Mapping[int, EntityRow]) -> dict[str, Any]:

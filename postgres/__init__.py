@@ -1,1 +1,1 @@
-"""A thin layer over psycopg shared by the graph and the store: prepared statements and arrays."""
+"""A thin layer over psycopg shared by the graph and the store: fetching rows, prepared statements and arrays."""

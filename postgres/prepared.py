@@ -16,11 +16,13 @@ from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
 import psycopg
-from psycopg import AsyncConnection, abc, generators
+from psycopg import abc, generators
 from psycopg.abc import PQGen
 from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus, Format, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
+
+from postgres.connection import Connection
 
 Parameters = Mapping[str, str | float | None]
 """By name; numbers and text as PostgreSQL writes them, arrays as `array_text` does."""
@@ -30,10 +32,10 @@ _PLACE = re.compile(r"%\((\w+)\)s")
 _STALE = ("26000", "0A000")
 """SQLSTATEs of a statement that is no longer prepared, or whose tables have changed since."""
 
-_names: WeakKeyDictionary[AsyncConnection[Any], dict[PreparedStatement, bytes]] = WeakKeyDictionary()
+_names: WeakKeyDictionary[Connection, dict[PreparedStatement, bytes]] = WeakKeyDictionary()
 """The name of each statement prepared on a connection."""
 
-_decoders: WeakKeyDictionary[AsyncConnection[Any], dict[tuple[int, ...], abc.Transformer]] = WeakKeyDictionary()
+_decoders: WeakKeyDictionary[Connection, dict[tuple[int, ...], abc.Transformer]] = WeakKeyDictionary()
 """Decoders of binary rows by the types of their columns, for the types that each connection has registered."""
 
 _numbers = count()
@@ -50,11 +52,11 @@ class PreparedStatement:
         numbered = _PLACE.sub(lambda place: f"${self._parameters.index(place[1]) + 1}", statement)
         self.text = numbered.replace("%%", "%")
 
-    async def rows(self, conn: AsyncConnection[Any], parameters: Parameters) -> list[tuple[Any, ...]]:
+    async def rows(self, conn: Connection, parameters: Parameters) -> list[tuple[Any, ...]]:
         """Execute the statement and fetch all rows; raises as a cursor's `execute` does."""
         return (await (await send(conn, self, parameters)).rows()).all()
 
-    async def name_on(self, conn: AsyncConnection[Any]) -> bytes:
+    async def name_on(self, conn: Connection) -> bytes:
         """The name under which a connection has the statement prepared; prepares it if necessary."""
         names = _names.setdefault(conn, {})
         name = names.get(self)
@@ -79,7 +81,7 @@ BoundStatement = tuple[PreparedStatement, Parameters]
 class Rows:
     """The rows of a result, decoded on access."""
 
-    def __init__(self, conn: AsyncConnection[Any], result: PGresult) -> None:
+    def __init__(self, conn: Connection, result: PGresult) -> None:
         self._result = result
         self._decoder = _decoder(conn, result)
 
@@ -107,7 +109,7 @@ class Rows:
 class PendingResult:
     """A statement in flight; until its result is read or dropped, nothing else may use the connection."""
 
-    def __init__(self, conn: AsyncConnection[Any], statement: PreparedStatement, values: list[bytes | None]) -> None:
+    def __init__(self, conn: Connection, statement: PreparedStatement, values: list[bytes | None]) -> None:
         self._conn = conn
         self._statement = statement
         self._values = values
@@ -146,14 +148,14 @@ class PendingResult:
         return _check(await self._conn.wait(generators.execute(pgconn), timeout=timeout_s))
 
 
-async def send(conn: AsyncConnection[Any], statement: PreparedStatement, parameters: Parameters) -> PendingResult:
+async def send(conn: Connection, statement: PreparedStatement, parameters: Parameters) -> PendingResult:
     """Send a statement without waiting for its result; raises as a cursor's `execute` does."""
     sent = PendingResult(conn, statement, statement.values(parameters))
     await sent._send()
     return sent
 
 
-async def fetch_pipelined(conn: AsyncConnection[Any], asked: Sequence[BoundStatement]) -> list[list[tuple[Any, ...]]]:
+async def fetch_pipelined(conn: Connection, asked: Sequence[BoundStatement]) -> list[list[tuple[Any, ...]]]:
     """Execute several statements in one pipeline, in one transaction unless one is open; returns the rows of each.
 
     Raises as a cursor's `execute` does; statements after a failed one are not executed.
@@ -170,7 +172,7 @@ async def fetch_pipelined(conn: AsyncConnection[Any], asked: Sequence[BoundState
     return await _in_turn(conn, sent)
 
 
-def _decoder(conn: AsyncConnection[Any], result: PGresult) -> abc.Transformer:
+def _decoder(conn: Connection, result: PGresult) -> abc.Transformer:
     """A decoder of rows with the columns of a result; to find out how to decode them takes longer than to do so."""
     known = _decoders.setdefault(conn, {})
     types = tuple(map(result.ftype, range(result.nfields)))
@@ -181,7 +183,7 @@ def _decoder(conn: AsyncConnection[Any], result: PGresult) -> abc.Transformer:
     return decoder
 
 
-async def _sender(conn: AsyncConnection[Any], statement: PreparedStatement) -> Callable[..., None]:
+async def _sender(conn: Connection, statement: PreparedStatement) -> Callable[..., None]:
     """The function that sends a statement's values.
 
     A statement may be prepared no more, since psycopg deallocates all after a rollback. It is then sent again, which
@@ -193,7 +195,7 @@ async def _sender(conn: AsyncConnection[Any], statement: PreparedStatement) -> C
 
 
 async def _in_turn(
-    conn: AsyncConnection[Any], sent: Sequence[tuple[PreparedStatement, list[bytes | None]]]
+    conn: Connection, sent: Sequence[tuple[PreparedStatement, list[bytes | None]]]
 ) -> list[list[tuple[Any, ...]]]:
     pgconn = conn.pgconn
     ready = [(await _sender(conn, statement), values) for statement, values in sent]
@@ -221,7 +223,7 @@ def _communicate(pgconn: PGconn, statements: int) -> PQGen[list[list[PGresult]]]
     return results
 
 
-def _may_be_repeated(conn: AsyncConnection[Any], failed: psycopg.Error) -> bool:
+def _may_be_repeated(conn: Connection, failed: psycopg.Error) -> bool:
     """Whether a statement failed only because it is not prepared as remembered, and can be sent again."""
     _names.pop(conn, None)
     return failed.sqlstate in _STALE and conn.info.transaction_status == TransactionStatus.IDLE

@@ -13,6 +13,7 @@ from typing import LiteralString
 
 import psycopg
 
+from postgres.connection import Connection, fetch
 from retrieval.embedding.embedders import embedder_fault, remote_embedder
 from retrieval.errors import EmbeddingFailed, StoreError
 from retrieval.installation import CHECKSUMS, REMEDY, checksums, fault_of, models_dir
@@ -21,7 +22,7 @@ from retrieval.store import namespaces
 from retrieval.store.embedded.instance import running
 from retrieval.store.embedded.tuning import advice, server_settings
 from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
-from retrieval.store.pool import Connection, check_session, connect, describe, fetch
+from retrieval.store.pool import check_session, connect, describe
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 from retrieval.types.state import Finding
 

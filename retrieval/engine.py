@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 
 from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
+from postgres.connection import Connection
 from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import Conversation, said_in
 from retrieval.answer.packer import pack_answer
@@ -67,7 +68,7 @@ from retrieval.store import changes, memories, migrate, namespaces, query_log, s
 from retrieval.store.bm25 import compaction
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.namespaces import check_name, check_new_name
-from retrieval.store.pool import Connection, Pool, connect, open_pool, translated
+from retrieval.store.pool import Pool, connect, open_pool, translated
 from retrieval.text.analysis import resolve_language
 from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.timings import Stopwatch

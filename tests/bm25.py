@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from postgres.connection import Connection
 from retrieval.index.terms import Postings, TermPostings
 from retrieval.store.bm25 import postings
-from retrieval.store.pool import Connection
 from retrieval.text.analysis import bag
 
 _NAMESPACE = """

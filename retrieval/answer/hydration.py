@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 
+from postgres.connection import Connection
 from postgres.prepared import PendingResult
 from retrieval.answer.conversation import Conversation
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.store import memories
 from retrieval.store.memories import Hydrated, HydratedMemory
-from retrieval.store.pool import Connection, Pool, translated
+from retrieval.store.pool import Pool, translated
 from retrieval.store.visibility import seen_by
 from retrieval.types.search import SearchOptions
 

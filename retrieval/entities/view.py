@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from graph.extraction import TOKENIZED_TYPES
 from graph.visible import MAX_EVIDENCE, Relation, Tie, VisibleGraph, grouped
+from postgres.connection import Connection
 from retrieval.errors import NotFound
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.legs.base import SearchView
 from retrieval.store import entities
 from retrieval.store.entities import StoredEntity
-from retrieval.store.pool import Connection
 from retrieval.types.entity import EntityEdge, EntityName, EntitySummary
 
 MAX_TIES = 300

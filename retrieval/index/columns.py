@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 import native
 from graph.persistent import Persistent
 from postgres.arrays import array_text, integers
+from postgres.connection import Connection, fetch
 from retrieval.index.slots import NO_SLOT, GrowableArray, Slots
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, cut
-from retrieval.store.pool import Connection, fetch
 from retrieval.text.speakers import named_speakers
 from retrieval.types.search import Exclude, Filters, SearchOptions
 

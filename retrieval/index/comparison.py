@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from graph.merges import unified
 from graph.segments import LEVELS, NarrowEdges
 from postgres.arrays import integers
+from postgres.connection import Connection
 from retrieval.index import namespace_index, rows
 from retrieval.index.columns import INTERNED, Columns
 from retrieval.index.entity_rows import read_kept
@@ -30,7 +31,6 @@ from retrieval.store.bm25.segments import read_all
 from retrieval.store.changes import ENTITIES, one_snapshot
 from retrieval.store.entities import BY_HAND
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection
 from retrieval.store.vectors import Stored
 from retrieval.types.state import Finding
 

@@ -18,12 +18,12 @@ from graph.names import entity_id, name_tokens
 from graph.persistent import Persistent
 from graph.resolution import EntityCandidate
 from graph.spellings import Spellings
+from postgres.connection import Connection, fetch
 from retrieval.index.entity_rows import ALIASES, Aliases, Entities, NameRow, read_kept
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray, Slots
 from retrieval.index.strings import NONE, StringColumn
 from retrieval.store.entities import BY_HAND
-from retrieval.store.pool import Connection, fetch
 from retrieval.text.characters import fold
 
 MOST_BEARERS = 64

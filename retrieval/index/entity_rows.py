@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from graph.adjacency import id_ranges
 from postgres.arrays import integers
+from postgres.connection import Connection, fetch
 from retrieval.index.slots import Slots
 from retrieval.store import changes
-from retrieval.store.pool import Connection, fetch
 
 _IS_NAME: LiteralString = "e.type <> all('{date,identifier,phrase,term}'::text[])"
 """Whether `entity e` is not of `TOKENIZED_TYPES`: literally as in the condition of the index that finds such."""

@@ -19,6 +19,7 @@ from pathlib import Path
 import msgspec
 
 from graph.persistent import named
+from postgres.connection import Connection
 from retrieval.ids import uuid7
 from retrieval.index import array_file, namespace_index, packed_postings, rows
 from retrieval.index.array_file import DamagedFile
@@ -26,7 +27,7 @@ from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.installation import installed_version
 from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 
 _FORMAT = 12
 """Raised when the arrays of an index, or the meaning of one, change."""

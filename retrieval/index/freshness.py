@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postgres.arrays import array_text
+from postgres.connection import Connection
 from postgres.prepared import BoundStatement, Parameters, PreparedStatement, fetch_pipelined
 from retrieval.errors import NamespaceNotFound
 from retrieval.index import namespace_index, rows
@@ -27,7 +28,7 @@ from retrieval.store import changes, memories, namespaces
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.types.namespace import NamespaceSettings
 
 _CHECKED: LiteralString = (

@@ -22,6 +22,7 @@ from graph.merges import moved, read_roots, unified
 from graph.persistent import Persistent, part_of
 from graph.segments import NarrowEdges
 from postgres.arrays import integers
+from postgres.connection import Connection
 from retrieval.index import columns
 from retrieval.index.columns import Columns
 from retrieval.index.entity_names import EntityNames, read_names
@@ -32,7 +33,6 @@ from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.terms import TermCache
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot, take_snapshot
 from retrieval.store.entities import BY_HAND
-from retrieval.store.pool import Connection
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""

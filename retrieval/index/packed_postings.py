@@ -11,10 +11,10 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from postgres.connection import Connection
 from retrieval.index.slots import NO_SLOT, Slots
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable
 from retrieval.store.bm25.segments import read_all
-from retrieval.store.pool import Connection
 
 _TERMS_AT_ONCE = 50_000
 

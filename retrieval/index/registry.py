@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from native.malloc import trim_heap
+from postgres.connection import Connection
 from retrieval.errors import NamespaceNotFound, NotFound, StoreError, VectorsReplaced
 from retrieval.index import namespace_index, small_namespaces
 from retrieval.index.files import IndexFiles
@@ -30,7 +31,7 @@ from retrieval.index.snapshot import Checked, NamespaceSnapshot
 from retrieval.single_flight import SingleFlight
 from retrieval.store import namespaces, vectors
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.tasks import cancel
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.state import LoadedIndex

@@ -13,11 +13,11 @@ from graph.adjacency import MENTIONS, edges_of
 from graph.forward_chaining import Stated
 from graph.segments import NarrowEdges
 from postgres.arrays import array_text, transposed
+from postgres.connection import Connection
 from postgres.prepared import PreparedStatement
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
 from retrieval.index.entity_rows import ALIASES, ALL_KEPT, DESCRIBED, NAMES, Aliases, Entities
 from retrieval.store import vectors
-from retrieval.store.pool import Connection
 from retrieval.store.vectors import Stored
 
 FEW_VECTORS = 500

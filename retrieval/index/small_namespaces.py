@@ -14,6 +14,7 @@ import msgspec
 from graph.adjacency import Adjacency
 from graph.merges import unified
 from postgres.arrays import array_text, transposed
+from postgres.connection import Connection
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.index import rows
 from retrieval.index.columns import SHORT_CHARS, Columns
@@ -26,7 +27,6 @@ from retrieval.index.snapshot import Checked
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
 from retrieval.store.namespaces import CURRENT, Namespace
-from retrieval.store.pool import Connection
 from retrieval.types.namespace import NamespaceSettings
 
 MOST_ORDINALS = 1_000

@@ -17,9 +17,9 @@ from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
 from graph.statements import find_relations
 from graph.store import Alias
 from postgres.arrays import array_text
+from postgres.connection import Connection, fetch
 from retrieval.store import changes
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS
-from retrieval.store.pool import Connection, fetch
 from retrieval.types.memory import MemoryInput
 
 _READ_AT_ONCE = 200

@@ -10,12 +10,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from postgres.connection import Connection
 from retrieval.ingest import transaction
 from retrieval.ingest.transaction import Written
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.tasks import to_the_end
 
 MOST_MEMORIES = 64

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from postgres.arrays import array_text
+from postgres.connection import Connection
 from postgres.prepared import Parameters
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import CircularSupersession, Collided, InvalidInput, NotFound
@@ -26,7 +27,7 @@ from retrieval.store import documents, locking, memories, namespaces, turns, vec
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.store.sessions import session_name, session_of
 from retrieval.store.visibility import Which, by_id, matching
 from retrieval.tasks import retried

@@ -20,6 +20,7 @@ import numpy as np
 
 from graph import store as graph_store
 from graph.graph_rows import DocGraph
+from postgres.connection import Connection
 from retrieval.errors import CircularSupersession, Collided, Conflict
 from retrieval.ingest.graphs import TextsByAlias
 from retrieval.store import changes, documents, locking, memories, namespaces, sessions, turns
@@ -27,7 +28,6 @@ from retrieval.store.bm25 import postings
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
-from retrieval.store.pool import Connection
 from retrieval.store.sessions import Arrangement, Place, Turn, arrange, assign_places, destination, session_of
 from retrieval.store.visibility import Which, by_id
 from retrieval.types.document import DocumentStatus

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import structs
 
+from postgres.connection import Connection
 from retrieval.errors import Conflict, InvalidInput
 from retrieval.ids import uuid7
 from retrieval.journal.feedback import (
@@ -21,7 +22,7 @@ from retrieval.journal.feedback import (
 from retrieval.journal.query_log import contains
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.types.journal import Feedback, FeedbackPage, FeedbackRequest, QueryPage, asked_at
 from retrieval.types.receipts import FeedbackReceipt
 from retrieval.validation import check_storable, cursor_position

@@ -6,10 +6,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from postgres.connection import Connection
 from retrieval.journal.query_log import Searched, entry_of
 from retrieval.store import query_log, shadow
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.store.shadow import ShadowRanking
 from retrieval.types.namespace import QueryLogSettings
 

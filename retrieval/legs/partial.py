@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from postgres.arrays import array_text
+from postgres.connection import Connection, fetch
 from retrieval.errors import NamespaceNotFound
 from retrieval.index import columns
 from retrieval.index.columns import Columns, microseconds
@@ -34,7 +35,7 @@ from retrieval.store import vectors
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import one_snapshot, take_snapshot
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool, fetch
+from retrieval.store.pool import Pool
 from retrieval.store.visibility import seen_by
 from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 

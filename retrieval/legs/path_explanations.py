@@ -13,9 +13,9 @@ from graph.neighbourhood import Neighbourhood
 from graph.paths import Link
 from graph.resolution import Seed
 from postgres.arrays import array_text
+from postgres.connection import Connection, fetch
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.legs.base import GraphPath
-from retrieval.store.pool import Connection, fetch
 
 _NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
 

@@ -9,9 +9,10 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
+from postgres.connection import fetch
 from retrieval.errors import Collided, Conflict, StoreError, TrivetError
 from retrieval.ids import uuid7
-from retrieval.store.pool import Pool, fetch
+from retrieval.store.pool import Pool
 from retrieval.tasks import cancel
 from retrieval.types.job import Job, JobKind, JobState
 

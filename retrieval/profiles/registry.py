@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import msgspec
 from msgspec import structs
 
+from postgres.connection import Connection
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.profiles.gate import GateReport, fixed_name
 from retrieval.profiles.live import MAX_AGE_S, LiveProfiles, not_live
@@ -24,7 +25,7 @@ from retrieval.profiles.schema import (
     VersionSummary,
 )
 from retrieval.store import profiles as store
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.store.profiles import SummaryRow, VersionRow
 from retrieval.validation import check_names, check_storable, converted
 

@@ -19,8 +19,8 @@ from contextlib import asynccontextmanager
 from typing import LiteralString, NamedTuple
 
 from postgres.arrays import array_text
+from postgres.connection import Connection
 from postgres.prepared import BoundStatement, Parameters, PreparedStatement
-from retrieval.store.pool import Connection
 
 KEPT_S = 3_600
 """How long changes are kept, in seconds."""

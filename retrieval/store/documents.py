@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, LiteralString, NamedTuple
 
+from postgres.connection import Connection, fetch
 from retrieval.store import memories
-from retrieval.store.pool import Connection, fetch
 from retrieval.store.visibility import Which
 from retrieval.types.memory import Memory
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from graph.names import entity_id, normalize, without_diacritics
 from graph.store import Alias, not_given, remove_unused, take_aliases
 from postgres.arrays import array_text, integers, text_array
+from postgres.connection import Connection, fetch
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes, namespaces
-from retrieval.store.pool import Connection, fetch
 
 BY_HAND = -1
 """In the place of the memory that gives an alias: a caller named the entity so."""

@@ -9,11 +9,11 @@ from typing import Any, LiteralString
 import orjson
 from psycopg.types.json import set_json_loads
 
+from postgres.connection import Connection, fetch
 from retrieval.store import namespaces
 from retrieval.store.changes import one_snapshot
 from retrieval.store.locking import SUPERSEDED
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, fetch
 from retrieval.types.memory import MemoryInput, as_superseded
 
 ROWS_AT_ONCE = 128

@@ -8,7 +8,7 @@ from typing import Any, LiteralString
 import msgspec
 from psycopg.types.json import Jsonb
 
-from retrieval.store.pool import Connection, fetch
+from postgres.connection import Connection, fetch
 from retrieval.types.journal import Feedback, FeedbackRequest
 
 MAX_ROWS = 100_000

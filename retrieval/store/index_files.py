@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import LiteralString
 
+from postgres.connection import Connection, fetch
 from postgres.prepared import Parameters, PreparedStatement
 from retrieval.store.changes import ARE_KEPT, CHANGED, SNAPSHOT, DatabaseSnapshot
-from retrieval.store.pool import Connection, fetch
 
 _ORIGIN: LiteralString = (
     "concat_ws(' ', (select system_identifier from pg_control_system()), pg_relation_filepath('memory_change'))"

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import LiteralString, NamedTuple
 
 from postgres.arrays import array_text, text_array
-from retrieval.store.pool import Connection, fetch
+from postgres.connection import Connection, fetch
 from retrieval.store.visibility import Which
 
 MOST_LOCKS = 128

@@ -17,11 +17,11 @@ from psycopg import AsyncCursor
 
 from graph.graph_rows import DocGraph
 from postgres.arrays import array_text, text_array
+from postgres.connection import Connection, fetch
 from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, Rows, send
 from retrieval.errors import NotFound
 from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, fetch
 from retrieval.store.visibility import Which, by_id, seen_by
 from retrieval.text.analysis import TermBag
 from retrieval.types.memory import Kind, Memory, MemoryInput, as_superseded

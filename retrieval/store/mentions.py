@@ -8,7 +8,7 @@ from typing import LiteralString
 
 from graph.names import entity_id, normalize, singular_key
 from postgres.arrays import array_text
-from retrieval.store.pool import Connection, fetch
+from postgres.connection import Connection, fetch
 
 # An entity is also meant by its aliases, and by what is merged with it.
 _FAMILY: LiteralString = """

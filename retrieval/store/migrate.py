@@ -13,8 +13,9 @@ from typing import LiteralString, NamedTuple
 
 import psycopg
 
+from postgres.connection import Connection, fetch
 from retrieval.errors import MigrationError
-from retrieval.store.pool import Connection, check_session, connect, describe, fetch, one_line, translated
+from retrieval.store.pool import check_session, connect, describe, one_line, translated
 
 LEAST_SERVER_VERSION = 160_000
 """PostgreSQL 16, as libpq numbers it."""

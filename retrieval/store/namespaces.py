@@ -10,8 +10,9 @@ from typing import Any, LiteralString, NamedTuple
 import msgspec
 from psycopg.types.json import Jsonb
 
+from postgres.connection import Connection, fetch
 from retrieval.errors import Conflict, InvalidInput, NamespaceNotFound, NotFound, VectorsReplaced
-from retrieval.store.pool import Connection, Pool, fetch
+from retrieval.store.pool import Pool
 from retrieval.types.namespace import (
     DEFAULT_EMBEDDER,
     EmbedderName,

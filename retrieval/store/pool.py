@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any, LiteralString
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -15,15 +15,13 @@ from pgvector.psycopg.halfvec import register_halfvec_info
 from psycopg import AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
-from psycopg.rows import TupleRow
 from psycopg.types import TypeInfo
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from postgres.connection import Connection, fetch
 from retrieval.errors import Collided, InvalidInput, MigrationError, StoreError, StoreUnavailable
 from retrieval.store.reachability import Reachability
-
-Connection = AsyncConnection[TupleRow]
 
 CONNECT_TIMEOUT_S = 5
 """Timeout of one connection attempt outside the pool."""
@@ -209,13 +207,6 @@ def translated() -> Iterator[None]:
         if isinstance(exc, _OUTAGES):
             raise StoreUnavailable(f"the database failed: {reason}") from exc
         raise
-
-
-async def fetch(
-    conn: Connection, statement: LiteralString, parameters: Mapping[str, Any] | None = None, *, binary: bool = False
-) -> list[TupleRow]:
-    """All rows of a statement."""
-    return await (await conn.execute(statement, parameters, binary=binary)).fetchall()
 
 
 async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection:

@@ -9,7 +9,7 @@ from typing import Any, LiteralString, NamedTuple
 
 from psycopg.types.json import Jsonb
 
-from retrieval.store.pool import Connection, fetch
+from postgres.connection import Connection, fetch
 
 _CHANGES = "select counter from profile_change"
 

@@ -9,7 +9,7 @@ from typing import Any, LiteralString
 import msgspec
 from psycopg.types.json import Jsonb
 
-from retrieval.store.pool import Connection, fetch
+from postgres.connection import Connection, fetch
 from retrieval.types.journal import LoggedQuery, ScoredId
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 

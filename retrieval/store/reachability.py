@@ -10,11 +10,10 @@ import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection
 
+from postgres.connection import Connection
 from retrieval.errors import StoreUnavailable
 from retrieval.tasks import cancel
 
@@ -45,7 +44,7 @@ class Reachability:
         losses: how often the database was lost. Connections opened before the last loss are useless.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[AsyncConnection[Any]]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
         """`connect` opens a connection and raises StoreUnavailable if that fails."""
         self.losses = 0
         self._connect = connect
@@ -56,7 +55,7 @@ class Reachability:
         self._is_back.set()
         self._doubted = asyncio.Event()
         self._waiting: dict[asyncio.Timeout, float] = {}
-        self._in_use: dict[AsyncConnection[Any], float] = {}
+        self._in_use: dict[Connection, float] = {}
 
     @property
     def is_lost(self) -> bool:
@@ -76,11 +75,11 @@ class Reachability:
         """Check the database now, because a connection of the pool was closed."""
         self._doubted.set()
 
-    def use(self, connection: AsyncConnection[Any]) -> None:
+    def use(self, connection: Connection) -> None:
         """Record that a caller holds a connection."""
         self._in_use[connection] = time.monotonic()
 
-    def end_use(self, connection: AsyncConnection[Any], *, is_answered: bool) -> None:
+    def end_use(self, connection: Connection, *, is_answered: bool) -> None:
         """Record that the caller returned it, with or without an answer to all that was asked."""
         self._in_use.pop(connection, None)
         if connection.closed:

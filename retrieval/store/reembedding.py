@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from postgres.arrays import array_text
+from postgres.connection import Connection, fetch
 from retrieval.store import namespaces
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS
-from retrieval.store.pool import Connection, fetch
 from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_SHARE
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName

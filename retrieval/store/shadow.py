@@ -8,8 +8,8 @@ from typing import LiteralString
 
 from msgspec import Struct
 
+from postgres.connection import Connection, fetch
 from retrieval.store.agreement import kendall_tau, overlap, rank_biased_overlap
-from retrieval.store.pool import Connection, fetch
 from retrieval.store.query_log import NUMBERED
 
 MAX_ROWS = 50_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from retrieval.store.pool import Connection, fetch
+from postgres.connection import Connection, fetch
 
 _STALE = """
     select relname from pg_stat_user_tables

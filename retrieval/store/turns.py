@@ -14,8 +14,8 @@ from typing import LiteralString
 from pgvector import HalfVector
 
 from postgres.arrays import array_text, text_array
+from postgres.connection import Connection, fetch
 from postgres.prepared import PreparedStatement
-from retrieval.store.pool import Connection, fetch
 from retrieval.store.sessions import Place, Turn
 
 # `except` also removes duplicates of turns near two places. An array, because the planner may turn a join into a scan

@@ -7,7 +7,7 @@ it compares those as well (`vectors.by_index`).
 
 from __future__ import annotations
 
-from retrieval.store.pool import Connection, fetch
+from postgres.connection import Connection, fetch
 
 MOST_OUTSIDE = 20_000
 """The latest ordinals of a namespace, whose vectors stay outside: to compare as many takes the database 20 to 40 ms."""

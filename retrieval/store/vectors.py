@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from postgres.arrays import array_text, integers, text_array
+from postgres.connection import Connection, fetch
 from retrieval.errors import VectorsReplaced
-from retrieval.store.pool import Connection, fetch
 from retrieval.store.visibility import Which
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector

@@ -16,11 +16,12 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from postgres.connection import Connection
 from postgres.prepared import PreparedStatement
 from retrieval.errors import StoreUnavailable
 from retrieval.store import reachability
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from retrieval.store.pool import WAIT_TIMEOUT_S, Connection, Pool, open_pool
+from retrieval.store.pool import WAIT_TIMEOUT_S, Pool, open_pool
 from tests.faults.servers import FAST
 from tests.processes import PATIENCE_S, postgres_in
 from tests.serving import problem_of, served

@@ -9,11 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from postgres.connection import Connection
 from retrieval import doctor
 from retrieval.doctor import check_database, check_models, examine
 from retrieval.settings import Settings
 from retrieval.store.embedded.tuning import ServerSettings, advice
-from retrieval.store.pool import Connection, connect
+from retrieval.store.pool import connect
 from retrieval.types.state import Finding
 from tests.serving import settings_for
 

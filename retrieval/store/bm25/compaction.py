@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postgres.arrays import array_text, integers
+from postgres.connection import Connection, fetch
 from retrieval.errors import NotFound
 from retrieval.store.bm25.blocks import PostingTable, pack
 from retrieval.store.bm25.postings import TAIL, remove_from_tail, tail_docs, unpack_tail
 from retrieval.store.bm25.segments import Segment, Segments
-from retrieval.store.pool import Connection, fetch
 
 TIER_WIDTH = 8
 """Number of segments of one size class that are merged into one of the next."""

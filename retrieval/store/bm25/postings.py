@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from postgres.arrays import array_text
+from postgres.connection import Connection, fetch
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable, find
-from retrieval.store.pool import Connection, fetch
 from retrieval.text.analysis import TermBag
 
 # Concatenates four columns; int4send writes big-endian.

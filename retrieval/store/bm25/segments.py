@@ -12,10 +12,10 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any, LiteralString, NamedTuple
 
+from postgres.connection import Connection, fetch
 from retrieval.store import namespaces
 from retrieval.store.bm25.blocks import PostingTable, joined, unpack
 from retrieval.store.bm25.postings import TAIL, unpack_tail
-from retrieval.store.pool import Connection, fetch
 
 MEMORIES_AT_ONCE = 8_000
 """Approximate number of memories whose postings are held at a time, as those of a range of terms."""

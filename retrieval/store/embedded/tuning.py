@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import LiteralString, NamedTuple
 
+from postgres.connection import Connection, fetch
 from retrieval.machine import memory_bytes, processors
-from retrieval.store.pool import Connection, fetch
 
 _MIB = 1024 * 1024
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked

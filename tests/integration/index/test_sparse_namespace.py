@@ -7,13 +7,14 @@ import asyncio
 import numpy as np
 import pytest
 
+from postgres.connection import Connection
 from retrieval.engine import Trivet
 from retrieval.index import registry, rows, small_namespaces
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import LATE_ORDINALS
 from retrieval.store import vectors
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.store.vectors import Stored
 from retrieval.types.memory import MemoryInput, RelationInput
 from retrieval.types.namespace import NamespaceSettings

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from postgres.connection import Connection
 from retrieval.errors import InvalidInput
 from retrieval.journal import writer as journal_module
 from retrieval.journal.query_log import Searched, entry_of
@@ -18,7 +19,7 @@ from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import namespaces, query_log
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.types.journal import LoggedQuery, QueryPage
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 from retrieval.types.search import Filters, SearchRequest

@@ -13,9 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from postgres.connection import Connection
 from retrieval.legs.bm25_scoring import K1, length_penalty, weigh
 from retrieval.store.bm25 import compaction
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.text.analysis import analyze, term_id
 from tests.bm25 import append, live_postings, remove
 from tests.okapi import best

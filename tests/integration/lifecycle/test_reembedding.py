@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from postgres.connection import Connection
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder
 from retrieval.embedding.embedders import Embedders
@@ -19,7 +20,7 @@ from retrieval.legs import vector
 from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import namespaces, vector_index, vectors
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.store.visibility import seen_by
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput

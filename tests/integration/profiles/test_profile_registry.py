@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from postgres.connection import Connection
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.installation import models_dir
 from retrieval.profiles.live import MAX_AGE_S
@@ -21,7 +22,7 @@ from retrieval.profiles.profile import DEFAULT, Models, Profile
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.profiles.schema import ModelsInput, ProfileInput, ShadowSettings
 from retrieval.store import profiles as store
-from retrieval.store.pool import Connection, Pool, open_pool
+from retrieval.store.pool import Pool, open_pool
 from retrieval.store.profiles import VersionRow
 from retrieval.types.search import Leg
 from tests.gates import report_on

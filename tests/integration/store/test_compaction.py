@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from postgres.connection import Connection
 from retrieval.errors import StoreUnavailable
 from retrieval.store import namespaces
 from retrieval.store.bm25 import compaction, postings, segments
 from retrieval.store.bm25.segments import Segment, Segments
 from retrieval.store.migrate import bundled, migrate
-from retrieval.store.pool import Connection, Pool, open_pool
+from retrieval.store.pool import Pool, open_pool
 from retrieval.text.analysis import analyze, term_id
 from tests.bm25 import append, live_postings, remove, without_vectors
 

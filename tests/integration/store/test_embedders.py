@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from postgres.connection import Connection
 from retrieval.api.app import create_app
 from retrieval.doctor import examine
 from retrieval.embedding import multilingual
@@ -15,7 +16,7 @@ from retrieval.installation import models_dir
 from retrieval.profiles.schema import ModelsInput, ProfileInput
 from retrieval.store import namespaces, vectors
 from retrieval.store.namespaces import Namespace
-from retrieval.store.pool import Connection, Pool
+from retrieval.store.pool import Pool
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings

@@ -11,11 +11,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from postgres.connection import Connection
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import MigrationError, StoreError, StoreUnavailable
 from retrieval.ingest.service import Ingest
 from retrieval.store.migrate import _LOCK, Applied, Migration, bundled, migrate, outstanding, pending
-from retrieval.store.pool import Connection, connect, open_pool
+from retrieval.store.pool import connect, open_pool
 from retrieval.types.memory import MemoryInput
 from tests.processes import PATIENCE_S
 from tests.turns import check_turns, hashed, own_vector, sessions_of, stored_turns

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from graph.graph_rows import DocGraph
+from postgres.connection import Connection
 from retrieval.store import vectors
 from retrieval.store.memories import NewMemory, insert
 from retrieval.store.migrate import bundled, migrate
-from retrieval.store.pool import Connection, open_pool
+from retrieval.store.pool import open_pool
 from retrieval.store.visibility import by_ordinal, seen_by
 from retrieval.text.analysis import bag
 from retrieval.types.memory import Kind, MemoryInput
