@@ -65,7 +65,9 @@ class GraphRetriever:
         max_hops = query.profile.hops if query.request.max_hops is None else query.request.max_hops
         bounds = structs.replace(self._bounds, max_hops=max_hops)
         near = begin(view, seeds, rules=rules, bounds=bounds)  # while the other legs still run
-        anchors = anchors_of(await query.other_rankings(), query.profile.anchors) if max_hops else {}
+        others = await query.other_rankings() if max_hops else {}
+        details["anchors_from"] = [leg.value for leg in others]
+        anchors = anchors_of(others, query.profile.anchors)
         ids = index.memories.ids
         if not seeds and not anchors:
             return LegRanking(docs=np.empty(0, np.int64), scores=np.empty(0), ids=ids, details=details)

@@ -205,7 +205,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """Why the answer is what it is: in words and numbers.
 
     `rescoring` is null if no rescorer ran, `time` if the query neither names a time of
-    which there are memories nor asks how things are now or were before.
+    which there are memories nor asks how things are now or were before. Of the graph leg
+    `anchors_from` names the legs whose hits it walked on from: under load it does not wait
+    for one that is late, though that one may still answer in time.
     """
 
     weights: str

@@ -217,6 +217,7 @@ async def test_a_leg_that_never_answers_does_not_take_the_graph_leg_along(bench:
     assert [each.leg for each in answer.degraded] == [leg.value for leg in silent]
     assert set(answer.fused_rankings) == set(Leg) - set(silent)
     assert set(listening.told) == {Leg.VECTOR, Leg.BM25} - set(silent)
+    assert set(answer.fused_rankings[Leg.GRAPH].details["anchors_from"]) == {"vector", "bm25"} - set(silent)
     assert "a" in [hit.id for hit in answer.fused_rankings[Leg.GRAPH].hits]
     assert answer.found[0].memory.id == "a"
 

@@ -163,7 +163,7 @@ async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
     ranking = await leg.search(replace(ask, other_rankings=found_by(vector=[(3, 0.8)])))
     hits = {hit.id: hit for hit in ranking.hits}
     assert set(hits) == {"m1", "m2", "m3"}
-    assert ranking.details["anchors"] == 1
+    assert (ranking.details["anchors"], ranking.details["anchors_from"]) == (1, ["vector"])
     assert (hits["m3"].path, hits["m3"].why) == ((), "This memory is among the closest of the other legs.")
     assert hits["m1"].path == ("choir",)
     assert hits["m1"].why == "m3, close to the query, names choir, and this memory names choir."
