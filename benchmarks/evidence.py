@@ -41,7 +41,7 @@ def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, 
 
 
 async def example_of(engine: Trivet, folder: EvaluationFolder, query: Query, answer: Answer) -> Example:
-    known = await engine.candidate_inputs(answer, query.search_text)
+    known = await engine.candidate_inputs(answer)
     if known is None:
         raise RuntimeError(f"{query.id}: nothing was found")
     found = answer.fused_rankings

@@ -345,28 +345,26 @@ class Trivet:
         if no leg answered.
         """
         answer = await self.answer(namespace, request)
-        self._log(answer, request, answer.found)
-        self._shadow.follow(request, answer)
-        return search_response(answer, request)
+        self._log(answer, answer.found)
+        self._shadow.follow(answer)
+        return search_response(answer)
 
-    def _log(self, answer: Answer, request: SearchRequest, shown: Sequence[RankedMemory]) -> None:
+    def _log(self, answer: Answer, shown: Sequence[RankedMemory]) -> None:
         """Record the search if the namespace keeps a query log."""
         if answer.namespace.settings.query_log is not None:
-            self._journal.searched(answer.namespace, searched(answer, request, shown))
+            self._journal.searched(answer.namespace, searched(answer, shown))
 
     async def answer(self, namespace: str, request: SearchRequest) -> Answer:
         """The full result behind `search`, with each leg's ranking, for experiments; raises as `search` does."""
         check_name(namespace)
         return await self._pipeline.search(namespace, request, Stopwatch())
 
-    async def candidate_inputs(self, answer: Answer, query: str) -> CandidateInputs | None:
+    async def candidate_inputs(self, answer: Answer) -> CandidateInputs | None:
         """The rescorer's inputs for the memories that the legs ranked, by id, for training."""
-        embedder = self.embedders.of(answer.namespace.settings.embedder)
-        embedding = await embedder.embed_query(query)
+        query, candidates, embedding = answer.query.request.query, answer.ordering.candidates, answer.query.embedding
         vectors = QueryVectors(self._pool, answer.index)
-        candidates = answer.ordering.candidates
         await vectors.read(candidates.docs)
-        known = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
+        known = candidate_inputs(answer.index.memories, vectors, query, await embedding(), candidates)
         if known is None:
             return None
         own = None if known.vectors is None else known.vectors[known.places]
@@ -384,11 +382,11 @@ class Trivet:
         except NotFound:  # an assistant whose user has said nothing yet
             profile = await self.profiles.find(request.profile)
             return unknown_namespace(request, profile, stopwatch.timings_ms())
-        packed = await pack_answer(self._pool, answer, search, request)
+        packed = await pack_answer(self._pool, answer, request)
         cited = {item.id for item in packed.items}
-        self._log(answer, search, [found for found in answer.found if found.memory.id in cited])
-        self._shadow.follow(search, answer)
-        return context_response(answer, packed, search, request.max_tokens)
+        self._log(answer, [found for found in answer.found if found.memory.id in cited])
+        self._shadow.follow(answer)
+        return context_response(answer, packed, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
         """The intent of a query and the fusion weights for it; raises InvalidInput for an unknown profile."""

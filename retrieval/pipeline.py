@@ -18,13 +18,7 @@ from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import truncate
 from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.timeliness import StateOrder
-from retrieval.ranking.weighting import (
-    adaptive_weighting,
-    check_relevance,
-    check_weights,
-    evidence_of,
-    wants_rescoring,
-)
+from retrieval.ranking.weighting import adaptive_weighting, check_relevance, check_weights, evidence_of
 from retrieval.reranking import refine, rescore_candidates
 from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
@@ -90,19 +84,19 @@ class Pipeline:
         weighting = query.explicit or adaptive_weighting(prediction, profile)
         if not any(weighting.weights[leg] > 0 for leg in found.rankings):  # the weights of an intent may be 0
             raise found.no_answer()
-        fan_out = query.begun.fan_out(weighting.recipe.fan_out)
+        fan_out = query.fan_out_for(weighting.recipe.fan_out)
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
         candidates = Candidates.from_rankings(truncate(found.rankings, fan_out))
-        limits, rescores = Limits.from_request(request, profile), wants_rescoring(request, profile)
-        check_relevance(request.min_relevance, rescores=rescores)
-        async with TextReader(self._pool, query.snapshot, request, query.begun.conversation) as reader:
+        limits = Limits.from_request(request, profile)
+        check_relevance(request.min_relevance, rescores=query.rescores)
+        async with TextReader(self._pool, query.snapshot, request, query.conversation) as reader:
             # Missing vectors are read first: prefetching would hold a second connection meanwhile.
-            if not (rescores or limits.diversity) or not found.vectors.take(candidates.docs):
+            if not (query.rescores or limits.diversity) or not found.vectors.take(candidates.docs):
                 likely = candidates.fuse(candidates.rankings, weighting.weights, rrf_k=rrf_k)
-                await reader.prefetch(candidates.docs_of(likely, limits.read_ahead(rescores=rescores)))
+                await reader.prefetch(candidates.docs_of(likely, limits.read_ahead(rescores=query.rescores)))
             evidence = evidence_of(request.query, candidates, prediction)
             rescored = None
-            if rescores:
+            if query.rescores:
                 rescored = await rescore_candidates(
                     query, found, candidates, evidence, timeout_s=self._rescorer_timeout_s
                 )
@@ -119,9 +113,7 @@ class Pipeline:
                 reader, ordering, found.vectors, limits, profile, query.stopwatch
             )
         return Answer(
-            snapshot=query.snapshot,
-            view=query.view,
-            conversation=query.begun.conversation,
+            query=query,
             found=selected,
             said_before=[*reader.said_before],
             prediction=prediction,
@@ -129,10 +121,8 @@ class Pipeline:
             learned_weights=learned_weights,
             fragment_share=fragment_share,
             weighting=weighting,
-            profile=profile,
             fan_out=fan_out,
             ordering=ordering,
             fused_rankings=fused_rankings,
             degraded=found.degraded,
-            stopwatch=query.stopwatch,
         )

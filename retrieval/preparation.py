@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import astuple
 
 from retrieval.answer.conversation import Conversation
 from retrieval.embedding.cache import CachedEmbedder, Embedding
@@ -31,7 +33,7 @@ MOST_SAID_BEFORE = 200
 """Hits that a leg returns in addition because the conversation may hold them."""
 
 
-class Begun(NamedTuple):
+class Begun(msgspec.Struct, frozen=True, eq=False):
     """A request, the conversation that it is part of, and what was begun for it at once.
 
     Attributes:
@@ -44,7 +46,7 @@ class Begun(NamedTuple):
     stopwatch: Stopwatch
     default_embedding: Embedding
 
-    def fan_out(self, wanted: int) -> int:
+    def fan_out_for(self, wanted: int) -> int:
         """Hits to take of a leg where a recipe wants so many: at least twice `top_k`, as duplicates are left out.
 
         What may not be shown is asked for in addition.
@@ -53,7 +55,7 @@ class Begun(NamedTuple):
         return max(wanted, 2 * self.request.top_k) + hidden
 
 
-class PreparedQuery(NamedTuple):
+class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):
     """A request with everything that a search needs before its legs run.
 
     Attributes:
@@ -62,10 +64,10 @@ class PreparedQuery(NamedTuple):
         degraded: the legs that cannot run on this snapshot.
         explicit: the weighting if it does not depend on the query, else None.
         time: the memories of the time that the query names, if there are any and the profile heeds it.
-        identified: slots of the memories that hold an identifier of the query, if candidates are to be rescored.
+        rescores: whether candidates are to be rescored.
+        identified: slots of the memories that hold an identifier of the query, if so.
     """
 
-    begun: Begun
     embedding: Embedding
     snapshot: NamespaceSnapshot
     query_terms: QueryTerms
@@ -75,23 +77,14 @@ class PreparedQuery(NamedTuple):
     degraded: Sequence[Degradation]
     explicit: Weighting | None
     time: NamedTime | None
+    rescores: bool
     identified: frozenset[int]
-
-    @property
-    def request(self) -> SearchRequest:
-        """As the caller made it."""
-        return self.begun.request
-
-    @property
-    def stopwatch(self) -> Stopwatch:
-        """Of this search."""
-        return self.begun.stopwatch
 
     @property
     def classified(self) -> Embedding:
         """The query's embedding by the embedder that the classifier reads."""
         own = self.models.classifier_embedder == self.snapshot.namespace.settings.embedder
-        return self.embedding if own else self.begun.default_embedding
+        return self.embedding if own else self.default_embedding
 
     @property
     def recipes(self) -> Sequence[Recipe]:
@@ -108,7 +101,7 @@ class PreparedQuery(NamedTuple):
     @property
     def fan_out(self) -> int:
         """Hits asked of each leg: enough for whatever intent is predicted."""
-        return self.begun.fan_out(max(recipe.fan_out for recipe in self.recipes))
+        return self.fan_out_for(max(recipe.fan_out for recipe in self.recipes))
 
 
 class Preparation:
@@ -141,8 +134,8 @@ class Preparation:
         namespace, InvalidInput for an unknown profile, AllLegsFailed if the namespace is being loaded and the database
         does not answer in time.
         """
-        embedding = self._embedding(self._embedders.default, request, stopwatch)
-        begun = Begun(request, conversation, stopwatch, embedding)
+        default_embedding = self._embedding(self._embedders.default, request, stopwatch)
+        begun = Begun(request, conversation, stopwatch, default_embedding)
         degraded: Sequence[Degradation] = ()
         with stopwatch.span("namespace"):
             try:
@@ -151,15 +144,20 @@ class Preparation:
                 snapshot, query_terms, degraded = await self._part_of(reading.namespace, begun)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
             profile, models = await self._learned(snapshot.namespace, request)
-        embedding = self._embedding_for(snapshot.namespace, begun)
-        explicit = explicit_weighting(request.mode, request.weights, profile)
-        memories = snapshot.index.memories
-        time = NamedTime.from_query(request.query, query_terms, memories, view, profile.period_weight)
-        identified: frozenset[int] = frozenset()
-        if wants_rescoring(request, profile):
-            identified = query_terms.identified(snapshot.postings, view.visible)
+        rescores = wants_rescoring(request, profile)
         return PreparedQuery(
-            begun, embedding, snapshot, query_terms, view, profile, models, degraded, explicit, time, identified
+            *astuple(begun),
+            embedding=self._embedding_for(snapshot.namespace, begun),
+            snapshot=snapshot,
+            query_terms=query_terms,
+            view=view,
+            profile=profile,
+            models=models,
+            degraded=degraded,
+            explicit=explicit_weighting(request.mode, request.weights, profile),
+            time=NamedTime.from_query(request.query, query_terms, snapshot.index.memories, view, profile.period_weight),
+            rescores=rescores,
+            identified=query_terms.identified(snapshot.postings, view.visible) if rescores else frozenset(),
         )
 
     async def _part_of(
@@ -176,7 +174,7 @@ class Preparation:
         query_terms = _query_terms(request, namespace.settings.language)
         query_terms = replace(query_terms, session=None)  # sessions cannot be counted in a part of the memories
         profile, _ = await self._learned(namespace, request)
-        embedding, fan_out = self._embedding_for(namespace, begun), begun.fan_out(profile.fan_out)
+        embedding, fan_out = self._embedding_for(namespace, begun), begun.fan_out_for(profile.fan_out)
         try:
             snapshot, degraded = await self._partial.read(
                 namespace, request, query_terms, profile, embedding, fan_out=fan_out

@@ -15,7 +15,7 @@ from retrieval.profiles.profile import Profile
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.store.shadow import ShadowRanking
 from retrieval.timings import Stopwatch
-from retrieval.types.search import Mode, SearchRequest
+from retrieval.types.search import Mode
 
 log = logging.getLogger(__name__)
 
@@ -32,16 +32,17 @@ class Shadow:
         self._journal = journal
         self._running: set[asyncio.Task[None]] = set()
 
-    def follow(self, request: SearchRequest, answer: Answer) -> None:
+    def follow(self, answer: Answer) -> None:
         """Repeat a search with the live profile's candidate, if it has one and the search falls into its share."""
+        request = answer.query.request
         if request.mode not in (Mode.ADAPTIVE, Mode.HYBRID) or request.weights is not None:
             return
-        shadow = self._profile_registry.shadow_of(answer.profile)
+        shadow = self._profile_registry.shadow_of(answer.query.profile)
         if shadow is None or len(self._running) >= MOST_RUNNING:
             return
         candidate, share = shadow
         if random.random() < share:
-            task = asyncio.create_task(self._run(request, answer, candidate))
+            task = asyncio.create_task(self._run(answer, candidate))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
@@ -50,13 +51,13 @@ class Shadow:
         while self._running:
             await asyncio.wait(self._running)
 
-    async def _run(self, request: SearchRequest, answer: Answer, candidate: Profile) -> None:
+    async def _run(self, answer: Answer, candidate: Profile) -> None:
         try:
             shadow = await self._pipeline.search(
                 answer.namespace.name,
-                structs.replace(request, profile=candidate.label),
+                structs.replace(answer.query.request, profile=candidate.label),
                 Stopwatch(),
-                answer.conversation,
+                answer.query.conversation,
             )
         except Exception as exc:
             # its message may quote the query
@@ -67,7 +68,7 @@ class Shadow:
 
 def _ranked(answer: Answer) -> ShadowRanking:
     return ShadowRanking(
-        profile=answer.profile.label,
+        profile=answer.query.profile.label,
         ids=[found.memory.id for found in answer.found],
-        total_ms=answer.stopwatch.timings_ms()["total"],
+        total_ms=answer.query.stopwatch.timings_ms()["total"],
     )

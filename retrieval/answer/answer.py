@@ -10,17 +10,14 @@ from msgspec.structs import replace
 from classifier.inference import IntentPrediction
 from classifier.leg_weights import LEGS
 from classifier.query_performance import QueryPerformanceFeatures
-from retrieval.answer.conversation import Conversation
 from retrieval.answer.selection import RankedMemory
 from retrieval.ids import uuid7
 from retrieval.index.namespace_index import NamespaceIndex
-from retrieval.index.snapshot import NamespaceSnapshot
-from retrieval.legs.base import LegRanking, SearchView
-from retrieval.profiles.profile import Profile
+from retrieval.legs.base import LegRanking
+from retrieval.preparation import PreparedQuery
 from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.weighting import Weighting
 from retrieval.store.namespaces import Namespace
-from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg
 
 
@@ -28,7 +25,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The result of a search.
 
     Attributes:
-        view: the memories that the search could see.
+        query: what was searched for, and in what.
         found: the memories, best first.
         said_before: ids of memories that were left out as the conversation holds them.
         evidence: features of the legs' scores.
@@ -40,9 +37,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         search_id: identifies the search in feedback.
     """
 
-    snapshot: NamespaceSnapshot
-    view: SearchView
-    conversation: Conversation
+    query: PreparedQuery
     found: Sequence[RankedMemory]
     said_before: Sequence[str]
     prediction: IntentPrediction
@@ -50,23 +45,21 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     learned_weights: Mapping[str, float] | None
     fragment_share: float
     weighting: Weighting
-    profile: Profile
     fan_out: int
     ordering: Ordering
     fused_rankings: Mapping[Leg, LegRanking]
     degraded: Sequence[Degradation]
-    stopwatch: Stopwatch
     search_id: str = msgspec.field(default_factory=uuid7)
 
     @property
     def namespace(self) -> Namespace:
         """The namespace as of the search."""
-        return self.snapshot.namespace
+        return self.query.snapshot.namespace
 
     @property
     def index(self) -> NamespaceIndex:
         """Its index, which later searches may update."""
-        return self.snapshot.index
+        return self.query.snapshot.index
 
     @property
     def evidence_by_id(self) -> QueryPerformanceFeatures:

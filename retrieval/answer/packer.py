@@ -24,12 +24,12 @@ from retrieval.answer.utterances import is_mere_question, is_short_reply
 from retrieval.index.columns import NEVER, Columns, from_microseconds, microseconds
 from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import SearchView
-from retrieval.ranking.weighting import check_relevance, wants_rescoring
+from retrieval.ranking.weighting import check_relevance
 from retrieval.store.memories import HydratedMemory
 from retrieval.store.pool import Pool, translated
 from retrieval.store.turns import PLACES
 from retrieval.text.normalized_text import without_speaker
-from retrieval.types.search import MIN_PACK_RELEVANCE, ContextRequest, DroppedItem, SearchRequest
+from retrieval.types.search import MIN_PACK_RELEVANCE, ContextRequest, DroppedItem
 
 # Those of other types are words of the texts, or shown with them.
 _NAMES = PreparedStatement("""
@@ -41,17 +41,18 @@ _NAMES = PreparedStatement("""
 _SHOWN = ("id", "text", "title", "speaker", "created_at", "expires_at", "kind", "session_id", "document_id")
 
 
-async def pack_answer(pool: Pool, answer: Answer, search: SearchRequest, request: ContextRequest) -> Packed:
-    """The pack of an answer to `search`, which was made for `request`.
+async def pack_answer(pool: Pool, answer: Answer, request: ContextRequest) -> Packed:
+    """The pack of the answer to a search that was made for `request`.
 
     Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance that is not known.
     """
-    check_relevance(request.min_relevance, rescores=wants_rescoring(search, answer.profile))
-    cap, language = Limits.from_request(request, answer.profile).source_cap, answer.namespace.settings.language
-    with answer.stopwatch.span("pack"):
+    query, language = answer.query, answer.namespace.settings.language
+    check_relevance(request.min_relevance, rescores=query.rescores)
+    cap = Limits.from_request(request, query.profile).source_cap
+    with query.stopwatch.span("pack"):
         relevant, others = _by_relevance(answer, request.min_relevance)
         found = within_cap(relevant, cap=cap, top_k=request.top_k)
-        candidates = await _candidates(pool, answer, found, search)
+        candidates = await _candidates(pool, answer, found)
         packed = await asyncio.to_thread(  # counting the tokens of long texts is slow
             pack,
             candidates,
@@ -60,10 +61,10 @@ async def pack_answer(pool: Pool, answer: Answer, search: SearchRequest, request
             order=request.order,
             count=count_tokens,
             shorten=lambda memory, most: excerpt(
-                memory.text, search.query, language, max_tokens=most, count=count_tokens, speaker=memory.speaker
+                memory.text, query.request.query, language, max_tokens=most, count=count_tokens, speaker=memory.speaker
             ),
             source_cap=cap,
-            holds=answer.conversation.holds,
+            holds=query.conversation.holds,
         )
     said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
     shown = {item.id for item in packed.items}  # what came along may be irrelevant by itself
@@ -71,14 +72,12 @@ async def pack_answer(pool: Pool, answer: Answer, search: SearchRequest, request
     return replace(packed, dropped=[*packed.dropped, *irrelevant, *said])
 
 
-async def _candidates(
-    pool: Pool, answer: Answer, found: Sequence[RankedMemory], request: SearchRequest
-) -> list[PackCandidate]:
+async def _candidates(pool: Pool, answer: Answer, found: Sequence[RankedMemory]) -> list[PackCandidate]:
     """The memories found, with the turns they need, their places in their sessions and the entities they share."""
-    memories = answer.index.memories
-    needed = _needed_turns(found, memories, answer.view)
+    memories, query = answer.index.memories, answer.query
+    needed = _needed_turns(found, memories, query.view)
     others = sorted(set(needed.values()))
-    async with TextReader(pool, answer.snapshot, request, answer.conversation) as reader:
+    async with TextReader(pool, query.snapshot, query.request, query.conversation) as reader:
         rows = await reader.read(others, memories.ids.get(np.array(others, np.int64))) if others else []
         read = {doc: row for doc, row in zip(others, rows, strict=True) if row is not None and reader.may_be_shown(row)}
     docs = [*{each.doc: None for each in found} | read]  # a turn that is needed may have been found, too
@@ -93,7 +92,7 @@ async def _candidates(
     for entity, name in sorted(names, key=lambda row: (-sum(shared[row[0]].values()), row[1])):
         for doc in shared[entity]:
             names_of[doc].append(name)
-    as_of = NEVER - 1 if request.as_of is None else microseconds(request.as_of)
+    as_of = NEVER - 1 if query.request.as_of is None else microseconds(query.request.as_of)
     created, repeated = memories.created.values, {each.doc: each.duplicate_docs for each in found}
     details = {
         doc: {

@@ -33,15 +33,12 @@ UNKNOWN_NAMESPACE = "unknown_namespace"
 _NAMES = {leg: leg.value for leg in Leg}  # `Enum.value` is a slow property
 
 
-def search_response(answer: Answer, request: SearchRequest) -> SearchResponse:
+def search_response(answer: Answer) -> SearchResponse:
     """The response of the search endpoint."""
-    return SearchResponse(
-        results=search_results(answer, request),
-        **_about(answer, request),
-    )
+    return SearchResponse(results=search_results(answer), **_about(answer))
 
 
-def context_response(answer: Answer, packed: Packed, request: SearchRequest, max_tokens: int) -> ContextResponse:
+def context_response(answer: Answer, packed: Packed, max_tokens: int) -> ContextResponse:
     """The response of the context endpoint; includes the search results with `explain`."""
     lacks_relevant = not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
     return ContextResponse(
@@ -52,8 +49,8 @@ def context_response(answer: Answer, packed: Packed, request: SearchRequest, max
         dropped=packed.dropped,
         related=packed.related,
         reason=NOTHING_RELEVANT if lacks_relevant else UNSET,
-        results=search_results(answer, request) if request.explain else UNSET,
-        **_about(answer, request),
+        results=search_results(answer) if answer.query.request.explain else UNSET,
+        **_about(answer),
     )
 
 
@@ -74,35 +71,35 @@ def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dic
     )
 
 
-def _about(answer: Answer, request: SearchRequest) -> dict[str, Any]:
+def _about(answer: Answer) -> dict[str, Any]:
     """What both responses tell of a search besides its results."""
     return {
         "intent": intent_to_wire(answer.prediction),
         "weights": {_NAMES[leg]: round(weight, 4) for leg, weight in answer.weighting.weights.items()},
-        "profile": answer.profile.label,
+        "profile": answer.query.profile.label,
         "degraded": list(answer.degraded),
-        "explanation": explanation(answer) if request.explain else UNSET,
-        "timings_ms": answer.stopwatch.timings_ms(),
+        "explanation": explanation(answer) if answer.query.request.explain else UNSET,
+        "timings_ms": answer.query.stopwatch.timings_ms(),
         "search_id": answer.search_id,
     }
 
 
-def searched(answer: Answer, request: SearchRequest, shown: Sequence[RankedMemory]) -> Searched:
+def searched(answer: Answer, shown: Sequence[RankedMemory]) -> Searched:
     """The search as a query log entry; `shown` is the part that the caller gets, best first."""
     return Searched(
         search_id=answer.search_id,
-        request=request,
-        profile=answer.profile.label,
+        request=answer.query.request,
+        profile=answer.query.profile.label,
         intent=answer.prediction.label.value,
         ids=[found.memory.id for found in shown],
         scores=[found.score for found in shown],
-        total_ms=answer.stopwatch.timings_ms()["total"],
+        total_ms=answer.query.stopwatch.timings_ms()["total"],
     )
 
 
-def search_results(answer: Answer, request: SearchRequest) -> list[SearchResult]:
+def search_results(answer: Answer) -> list[SearchResult]:
     """The memories found, with each leg's evidence."""
-    language = answer.namespace.settings.language
+    request, language = answer.query.request, answer.namespace.settings.language
     return [_result(found, request, language) for found in answer.found]
 
 

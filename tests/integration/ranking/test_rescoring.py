@@ -200,7 +200,7 @@ async def test_a_changed_memory_has_the_traits_of_its_new_text(engine: Trivet, d
 
 async def test_what_is_known_of_the_candidates(engine: Trivet) -> None:
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
-    known = await engine.candidate_inputs(answer, QUERY)
+    known = await engine.candidate_inputs(answer)
     assert known is not None
     assert set(known.ids) == {
         hit.id for ranking in answer.ordering.candidates.rankings.values() for hit in ranking.hits
@@ -244,7 +244,7 @@ async def test_training_sees_the_features_that_are_served(
         served.clear()
         answer = await engine.answer("n", SearchRequest(query=query, profile="small@1"))
         assert answer.ordering.rescored is not None
-        known = await engine.candidate_inputs(answer, query)
+        known = await engine.candidate_inputs(answer)
         assert known is not None
         example = Example(
             set="s",
@@ -263,7 +263,7 @@ async def test_training_sees_the_features_that_are_served(
 
 async def candidates(engine: Trivet) -> list[str]:
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="small@1"))
-    known = await engine.candidate_inputs(answer, QUERY)
+    known = await engine.candidate_inputs(answer)
     assert known is not None
     return list(known.ids)
 
@@ -308,7 +308,7 @@ async def test_a_vector_leg_that_fails_takes_the_embedding_not_along(
     answer = await engine.answer("n", request)
     assert [each.leg for each in answer.degraded] == ["vector"]
     assert answer.ordering.rescored is not None
-    known = await engine.candidate_inputs(answer, QUERY)
+    known = await engine.candidate_inputs(answer)
     assert known is not None
     assert known.vectors is not None
     assert set(answer.rescorer_scores()) == set(known.ids)
