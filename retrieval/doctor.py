@@ -84,12 +84,10 @@ async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDD
     """
     version = db.info.server_version
     findings = [Finding("PostgreSQL", version >= LEAST_SERVER_VERSION, f"{version // 10_000}.{version % 10_000}")]
-    extension = await (await db.execute(_EXTENSION)).fetchone()
-    findings.append(
-        Finding("pgvector", vector_version(extension[0]) >= LEAST_VECTOR_VERSION, extension[0])
-        if extension
-        else Finding("pgvector", False, "the extension is not created: run `trivet migrate`")
-    )
+    extension = await fetch(db, _EXTENSION)
+    findings += [Finding("pgvector", vector_version(each) >= LEAST_VECTOR_VERSION, each) for (each,) in extension]
+    if not extension:
+        findings.append(Finding("pgvector", False, "the extension is not created: run `trivet migrate`"))
     findings.append(migrations := await _migrations(db))
     if migrations.ok:
         findings += [_embedder(name, used_by, embedder) for name, used_by in (await namespaces.embedders(db)).items()]

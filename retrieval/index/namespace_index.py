@@ -22,7 +22,7 @@ from graph.merges import moved, read_roots, unified
 from graph.persistent import Persistent, part_of
 from graph.segments import NarrowEdges
 from postgres.arrays import integers
-from postgres.connection import Connection
+from postgres.connection import Connection, fetch
 from retrieval.index import columns
 from retrieval.index.columns import Columns
 from retrieval.index.entity_names import EntityNames, read_names
@@ -228,10 +228,10 @@ async def read(conn: Connection, ns: int) -> NamespaceIndex | None:
 
 async def read_slots(conn: Connection, ns: int) -> tuple[Slots, int, NDArray[np.int64]] | None:
     """A namespace's slots, generation of vectors and ordinals of its memories, ascending; None if there is none."""
-    found = await (await conn.execute(_ORDINALS, {"ns": ns}, binary=True)).fetchone()
-    if found is None:
+    found = await fetch(conn, _ORDINALS, {"ns": ns}, binary=True)
+    if not found:
         return None
-    next_doc, generation, sent = found
+    [(next_doc, generation, sent)] = found
     ordinals = integers(sent)
     return Slots(ordinals, given_out=next_doc), generation, ordinals
 

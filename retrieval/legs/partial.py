@@ -150,12 +150,10 @@ async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest)
     excluded = replace(request.exclude, ids=[])  # these are left out where texts are read
     eligible_by = seen_by(replace(request, exclude=excluded))
     statement = _MEMORIES[0] + visible_by.condition + _MEMORIES[1] + eligible_by.condition + _MEMORIES[2]
-    found = await (
-        await conn.execute(statement, {**eligible_by.parameters, "ns": namespace.ns}, binary=True)
-    ).fetchone()
-    if found is None:
+    found = await fetch(conn, statement, {**eligible_by.parameters, "ns": namespace.ns}, binary=True)
+    if not found:
         raise NamespaceNotFound(namespace.name)
-    next_doc, now, *sent = found
+    [(next_doc, now, *sent)] = found
     ordinals, *of_memories = map(np.frombuffer, [part or b"" for part in sent], (">i4", ">i4", ">i8", "?", "?"))
     slots = Slots(ordinals.astype(np.int64), given_out=next_doc)
     docs, known = slots.of(ordinals.astype(np.int64)), Columns(slots)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import LiteralString
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,10 @@ from graph.inference import sentence
 from graph.neighbourhood import Neighbourhood
 from graph.paths import Link
 from graph.resolution import Seed
-from postgres.arrays import array_text
-from postgres.connection import Connection, fetch
+from postgres.connection import Connection
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.legs.base import GraphPath
-
-_NAMES: LiteralString = "select entity, name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"
+from retrieval.store import entities as stored_entities
 
 
 async def paths_to(
@@ -38,8 +35,8 @@ async def paths_to(
     entities |= {entity for edge in relations for entity in (edge.entity, edge.joined_to)}
     entities |= {end for edge in relations for stated in edge.derivation for end in (stated.source, stated.target)}
     names = {seed.entity: seed.name for seed in seeds}
-    unnamed = {"ns": index.ns, "entities": array_text(sorted(entities - names.keys()))}
-    names |= dict(await fetch(conn, _NAMES, unnamed, binary=True))
+    unnamed = await stored_entities.describe(conn, index.ns, entities - names.keys())
+    names |= {entity: each.name for entity, each in unnamed.items()}
     unsure = {seed.entity for seed in seeds if seed.how == "similar"}
     beside = GraphPath((), "This memory stands next to one that was reached.")
     return dict.fromkeys(docs.tolist(), beside) | {

@@ -99,10 +99,10 @@ class Jobs:
         """Record a job that begins; raises Conflict if the namespace is being reembedded and so would this one."""
         try:
             async with self._pool.connection() as conn, conn.transaction():
-                row = await (await conn.execute(_HOLD, {"namespace": progress.namespace})).fetchone()
-                if row is None:  # what the job is about to write makes it
+                found = await fetch(conn, _HOLD, {"namespace": progress.namespace})
+                if not found:  # what the job is about to write makes it
                     return
-                (ns,) = row
+                [(ns,)] = found
                 await conn.execute(_INTERRUPT, {"ns": ns, "stale_s": STALE_S})
                 await conn.execute(_START, asdict(progress) | {"ns": ns})
                 await conn.execute(_TRIM, {"ns": ns, "kept": KEPT})

@@ -195,10 +195,10 @@ async def separate(conn: Connection, ns: int, merge_id: str) -> None:
     Merges before it and after it stay. Raises NotFound if there is no merge of that id.
     """
     await namespaces.hold(conn, ns, _TURN)
-    row = await (await conn.execute(_SEPARATE, {"ns": ns, "merge": merge_id})).fetchone()
-    if row is None:
+    rows = await fetch(conn, _SEPARATE, {"ns": ns, "merge": merge_id})
+    if not rows:
         raise NotFound(f"there is no merge {merge_id!r}")
-    entity, target = row
+    [(entity, target)] = rows
     await conn.execute(_NEW_ROOT, {"ns": ns, "entity": entity})
     gone = await remove_unused(conn, ns, {entity, target})
     await changes.record(conn, ns, [changes.ENTITIES], described=gone)

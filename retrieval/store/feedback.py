@@ -57,8 +57,8 @@ async def lock(conn: Connection, ns: int) -> None:
 
 async def find(conn: Connection, ns: int, feedback_id: str) -> bytes | None:
     """The fingerprint of stored feedback; None if there is none."""
-    row = await (await conn.execute(_FIND, {"ns": ns, "id": feedback_id})).fetchone()
-    return None if row is None else row[0]
+    rows = await fetch(conn, _FIND, {"ns": ns, "id": feedback_id})
+    return rows[0][0] if rows else None
 
 
 async def existing(conn: Connection, ns: int, ids: Iterable[str]) -> frozenset[str]:

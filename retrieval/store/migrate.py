@@ -184,11 +184,12 @@ async def _check_server(db: Connection) -> None:
             f"the database's encoding is {encoding}, which cannot hold every text: "
             "create it with encoding 'UTF8' template template0"
         )
-    row = await (await db.execute(_VECTOR_VERSIONS)).fetchone()
-    if row is None:
+    rows = await fetch(db, _VECTOR_VERSIONS)
+    if not rows:
         raise MigrationError("this PostgreSQL server has no extension 'vector': install pgvector 0.8 or newer")
-    if vector_version(row[0]) < LEAST_VECTOR_VERSION:
-        raise MigrationError(f"pgvector {row[0]} is too old: Trivet needs 0.8 (alter extension vector update)")
+    [(extension,)] = rows
+    if vector_version(extension) < LEAST_VECTOR_VERSION:
+        raise MigrationError(f"pgvector {extension} is too old: Trivet needs 0.8 (alter extension vector update)")
 
 
 def vector_version(text: str) -> tuple[int, ...]:

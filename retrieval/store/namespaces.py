@@ -158,8 +158,8 @@ async def find_or_create(conn: Connection, name: str, *, embedder: EmbedderName 
 
 
 async def _find(conn: Connection, name: str) -> Namespace | None:
-    row = await (await conn.execute(_FIND, {"name": name})).fetchone()
-    return None if row is None else _decoded(*row)
+    rows = await fetch(conn, _FIND, {"name": name})
+    return _decoded(*rows[0]) if rows else None
 
 
 async def _lock_or_create(conn: Connection, name: str, embedder: EmbedderName) -> Namespace:
@@ -205,10 +205,10 @@ async def hold(conn: Connection, ns: int, lock: LiteralString = "key share") -> 
 
     With a stronger `lock` of its row than others hold it waits for them. Raises NotFound if it was deleted.
     """
-    row = await (await conn.execute(_HOLD + lock, {"ns": ns})).fetchone()
-    if row is None:
+    rows = await fetch(conn, _HOLD + lock, {"ns": ns})
+    if not rows:
         raise NotFound("the namespace was deleted")
-    return int(row[0])
+    return int(rows[0][0])
 
 
 async def hold_for_write(conn: Connection, namespace: Namespace) -> None:
@@ -226,10 +226,11 @@ async def allocate_docs(conn: Connection, namespace: Namespace, docs: int) -> ra
     Once a namespace has ordinals, its language stays, and only new vectors for all of them change its embedder. Raises
     NotFound if it was deleted.
     """
-    row = await (await conn.execute(_ALLOCATE, {"ns": namespace.ns, "docs": docs})).fetchone()
-    if row is None:
+    rows = await fetch(conn, _ALLOCATE, {"ns": namespace.ns, "docs": docs})
+    if not rows:
         raise NotFound(f"namespace {namespace.name!r} was deleted")
-    return range(row[0], row[0] + docs)
+    [(first, _)] = rows
+    return range(first, first + docs)
 
 
 async def count_written(conn: Connection, ns: int, docs: int) -> None:
@@ -259,8 +260,8 @@ async def delete(conn: Connection, name: str) -> NamespaceReceipt:
     """Delete a namespace and everything in it, in one transaction; raises NotFound if it does not exist."""
     async with conn.transaction():
         await conn.execute(ALLOW_LONG_STATEMENTS)
-        row = await (await conn.execute(_LOCK, {"name": name})).fetchone()
-        if row is None:
+        rows = await fetch(conn, _LOCK, {"name": name})
+        if not rows:
             raise NamespaceNotFound(name)
-        deleted = {what: (await conn.execute(each, {"ns": row[0]})).rowcount for what, each in _DELETE.items()}
+        deleted = {what: (await conn.execute(each, {"ns": rows[0][0]})).rowcount for what, each in _DELETE.items()}
         return NamespaceReceipt(namespace=name, deleted=deleted)

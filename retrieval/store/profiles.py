@@ -183,11 +183,12 @@ async def promote(conn: Connection, name: str, version: int, *, by: LiteralStrin
 
 async def roll_back(conn: Connection, name: str) -> int | None:
     """Make the previously live version live again; requires `writing`. Returns its number, None if there was none."""
-    row = await (await conn.execute(_ROLL_BACK, {"name": name})).fetchone()
-    if row is None:
+    rows = await fetch(conn, _ROLL_BACK, {"name": name})
+    if not rows:
         return None
-    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": row[0]})
-    return int(row[0])
+    [(version,)] = rows
+    await conn.execute(_CLEAR_SHADOW, {"name": name, "version": version})
+    return int(version)
 
 
 async def set_shadow(conn: Connection, name: str, version: int, share: float) -> None:
@@ -207,5 +208,5 @@ async def put_model(conn: Connection, kind: str, sha256: str, content: bytes) ->
 
 async def model(conn: Connection, kind: str, sha256: str) -> bytes | None:
     """The content of a model of that kind; None if there is none."""
-    row = await (await conn.execute(_MODEL, {"sha256": sha256, "kind": kind})).fetchone()
-    return None if row is None else bytes(row[0])
+    rows = await fetch(conn, _MODEL, {"sha256": sha256, "kind": kind})
+    return bytes(rows[0][0]) if rows else None

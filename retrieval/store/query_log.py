@@ -102,8 +102,8 @@ async def record(conn: Connection, ns: int, entry: LoggedQuery, settings: QueryL
 
 async def key(conn: Connection, ns: int) -> bytes | None:
     """The key of the namespace's hashes, created on first use; None if the namespace is gone."""
-    row = await (await conn.execute(_KEY, {"ns": ns})).fetchone()
-    return None if row is None else row[0]
+    rows = await fetch(conn, _KEY, {"ns": ns})
+    return rows[0][0] if rows else None
 
 
 async def read(
@@ -115,8 +115,8 @@ async def read(
 
 async def find(conn: Connection, ns: int, search_id: str) -> LoggedQuery | None:
     """The entry of one search; None if there is none."""
-    row = await (await conn.execute(_FIND, {"ns": ns, "id": search_id})).fetchone()
-    return None if row is None else _numbered(row)[1]
+    rows = await fetch(conn, _FIND, {"ns": ns, "id": search_id})
+    return _numbered(rows[0])[1] if rows else None
 
 
 async def delete(conn: Connection, ns: int, *, ids: Sequence[str] | None = None) -> int:

@@ -92,7 +92,7 @@ async def read_moved(conn: Connection, ns: int, docs: Sequence[int], ids: Sequen
 
 async def check_generation(conn: Connection, ns: int, generation: int) -> None:
     """Raise VectorsReplaced unless whatever vectors were read before this are of that generation."""
-    if await (await conn.execute(_GENERATION, {"ns": ns})).fetchone() != (generation,):
+    if await fetch(conn, _GENERATION, {"ns": ns}) != [(generation,)]:
         raise VectorsReplaced
 
 
