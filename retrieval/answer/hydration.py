@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
 
 from postgres.connection import Connection
 from postgres.prepared import PendingResult
@@ -11,7 +13,7 @@ from retrieval.answer.conversation import Conversation
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.store import memories
 from retrieval.store.memories import Hydrated, HydratedMemory
-from retrieval.store.pool import Pool, translated
+from retrieval.store.pool import Pool
 from retrieval.store.visibility import seen_by
 from retrieval.types.search import SearchOptions
 
@@ -38,6 +40,7 @@ class TextReader:
         self._conversation = conversation or Conversation()
         self.said_before: dict[str, None] = {}
         """Ids of memories that the conversation holds, best first."""
+        self._stack = AsyncExitStack()
         self._conn: Connection | None = None
         self._prefetched: PendingResult | None = None
         self._asked: frozenset[int] = frozenset()
@@ -46,26 +49,18 @@ class TextReader:
     async def __aenter__(self) -> TextReader:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Return the connection, with no results pending."""
-        conn = self._conn
-        if conn is None:
-            return
-        self._conn = None
-        try:
-            if self._prefetched is not None:
-                await self._prefetched.drop()
-        finally:
-            await self._pool.putconn(conn)
+    async def __aexit__(self, *raised: Any) -> None:
+        """Return the connection, with no results pending; errors are those of a pool's connection."""
+        await self._stack.__aexit__(*raised)
 
     async def prefetch(self, docs: Collection[int]) -> None:
         """Send the statement for likely memories without waiting for its result; call it once at most."""
         if not docs:
             return
-        with translated():
-            ordinals = self._slots.ordinals_of([*docs])
-            self._prefetched = await memories.hydrate(await self._connection(), self._ns, ordinals)
-            self._asked = frozenset(ordinals)
+        ordinals = self._slots.ordinals_of([*docs])
+        self._prefetched = await memories.hydrate(await self._connection(), self._ns, ordinals)
+        self._stack.push_async_callback(self._prefetched.drop)
+        self._asked = frozenset(ordinals)
 
     async def read(self, docs: Sequence[int], ids: Sequence[str]) -> list[HydratedMemory | None]:
         """Read the content of memories, given by slots and ids; one updated during the search is read as it is now.
@@ -73,24 +68,23 @@ class TextReader:
         Returns None for a memory that was deleted or must no longer be shown.
         """
         ordinals = self._slots.ordinals_of(docs)
-        with translated():
-            if self._prefetched is not None and self._guessed is None:
-                self._guessed = Hydrated(await self._prefetched.rows())
-            others = [ordinal for ordinal in ordinals if ordinal not in self._asked]
-            read = None
-            if others:
-                read = Hydrated(await (await memories.hydrate(await self._connection(), self._ns, others)).rows())
-            sources = [self._guessed if ordinal in self._asked else read for ordinal in ordinals]
-            rows: list[HydratedMemory | None] = []
-            for ordinal, source in zip(ordinals, sources, strict=True):
-                rows.append(None if source is None else source.get(ordinal))
-                if len(rows) % memories.DECODED_AT_ONCE == 0:
-                    await asyncio.sleep(0)
-            # An ordinal identifies one memory, unless the database was restored and has issued it a second time.
-            updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
-            if not updated:
-                return rows
-            now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, seen_by(self._request))
+        if self._prefetched is not None and self._guessed is None:
+            self._guessed = Hydrated(await self._prefetched.rows())
+        others = [ordinal for ordinal in ordinals if ordinal not in self._asked]
+        read = None
+        if others:
+            read = Hydrated(await (await memories.hydrate(await self._connection(), self._ns, others)).rows())
+        sources = [self._guessed if ordinal in self._asked else read for ordinal in ordinals]
+        rows: list[HydratedMemory | None] = []
+        for ordinal, source in zip(ordinals, sources, strict=True):
+            rows.append(None if source is None else source.get(ordinal))
+            if len(rows) % memories.DECODED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        # An ordinal identifies one memory, unless the database was restored and has issued it a second time.
+        updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
+        if not updated:
+            return rows
+        now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, seen_by(self._request))
         return [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
 
     def may_be_shown(self, memory: HydratedMemory) -> bool:
@@ -106,5 +100,5 @@ class TextReader:
 
     async def _connection(self) -> Connection:
         if self._conn is None:
-            self._conn = await self._pool.getconn()
+            self._conn = await self._stack.enter_async_context(self._pool.connection())
         return self._conn

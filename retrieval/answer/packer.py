@@ -26,7 +26,7 @@ from retrieval.index.slots import NO_SLOT
 from retrieval.legs.base import SearchView
 from retrieval.ranking.weighting import check_relevance
 from retrieval.store.memories import HydratedMemory
-from retrieval.store.pool import Pool, translated
+from retrieval.store.pool import Pool
 from retrieval.store.turns import PLACES
 from retrieval.text.normalized_text import without_speaker
 from retrieval.types.search import MIN_PACK_RELEVANCE, ContextRequest, DroppedItem
@@ -86,8 +86,7 @@ async def _candidates(pool: Pool, answer: Answer, found: Sequence[RankedMemory])
     placed: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
     named: Parameters = {"ns": answer.namespace.ns, "entities": array_text(shared)}
     async with pool.connection() as conn:
-        with translated():
-            places, names = await fetch_pipelined(conn, [(PLACES, placed), (_NAMES, named)])
+        places, names = await fetch_pipelined(conn, [(PLACES, placed), (_NAMES, named)])
     place_of, names_of = dict(places), defaultdict[int, list[str]](list)
     for entity, name in sorted(names, key=lambda row: (-sum(shared[row[0]].values()), row[1])):
         for doc in shared[entity]:
