@@ -29,7 +29,7 @@ from retrieval.index.entity_names import EntityNames, read_names
 from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import FEW_VECTORS, MemoryRows
-from retrieval.index.slots import NO_SLOT, Slots, slotted
+from retrieval.index.slots import NO_SLOT, Slots, in_mask, slotted
 from retrieval.index.terms import TermCache
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot, take_snapshot
 from retrieval.store.entities import BY_HAND
@@ -271,7 +271,7 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
     index.roots = roots
     if ENTITIES in changed:
         index.names.put_by_hand(read.aliases.given_by([BY_HAND]), memories.slots)
-    new = {doc for doc in existing.tolist() if doc >= len(memories.alive.values) or not memories.alive[doc]}
+    new = {*existing[~in_mask(existing, memories.alive.values)].tolist()}
     memories.take(read.columns, read.links)
     index.names.put(read.names, read.roots.values())
     index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)

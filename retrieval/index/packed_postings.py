@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from postgres.connection import Connection
-from retrieval.index.slots import NO_SLOT, Slots
+from retrieval.index.slots import Slots, in_mask
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable
 from retrieval.store.bm25.segments import read_all
 
@@ -89,9 +89,7 @@ async def pack(conn: Connection, ns: int, slots: Slots, known: NDArray[np.bool_]
 def of_known(table: PostingTable, slots: Slots, known: NDArray[np.bool_]) -> PostingTable:
     """The postings of the memories in a mask by slot, by slot instead of ordinal."""
     docs = slots.of(table.docs)
-    is_known = (docs != NO_SLOT) & (docs < len(known))
-    is_known[is_known] = known[docs[is_known]]
-    return PostingTable(table.terms, docs.astype(np.int32, copy=False), table.tfs).only(is_known)
+    return PostingTable(table.terms, docs.astype(np.int32, copy=False), table.tfs).only(in_mask(docs, known))
 
 
 def _mapped(file: IO[bytes], dtype: DTypeLike) -> NDArray[Any]:

@@ -18,7 +18,7 @@ from classifier.features import EMBEDDING_DIM
 from graph.persistent import Persistent
 from native import Array, address, function
 from native.worker_pool import WorkerPool
-from retrieval.index.slots import GrowableArray
+from retrieval.index.slots import GrowableArray, in_mask
 
 NO_ROW = -1
 
@@ -81,9 +81,7 @@ class QuantizedVectors(Persistent):
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """A mask of the memories whose vectors are in memory."""
-        known = docs < len(self._known.values)
-        known[known] = self._known.values[docs[known]]
-        return known
+        return in_mask(docs, self._known.values)
 
     def among(self, mask: NDArray[np.bool_]) -> EligibleRows:
         """The eligible memories of a mask by slot; the mask must not change afterwards."""

@@ -95,7 +95,7 @@ class GrowableArray(Persistent):
     def __init__(self, dtype: DTypeLike, unset: Any, *shape: int) -> None:
         """Start empty; `shape` is that of the value of a slot, which is a number by default."""
         self._unset = unset
-        self.values: NDArray[Any] = np.empty((0, *shape), dtype)
+        self.values: NDArray[Any] = np.full((1, *shape), unset, dtype)
         """By slot; longer than needed."""
         self.needed = 0
         """Slots that are in use, with those before them."""
@@ -131,6 +131,12 @@ class GrowableArray(Persistent):
             if self._unset:
                 grown[before:] = self._unset
             self.values = grown
+
+
+def in_mask(slots: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which of some slots a mask has, whose last value is never set: `NO_SLOT` and those beyond it are not."""
+    found: NDArray[np.bool_] = mask[np.minimum(slots, len(mask) - 1)]
+    return found
 
 
 def slotted(slots: Slots, stored: Stored) -> Stored:

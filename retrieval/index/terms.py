@@ -17,7 +17,7 @@ import native
 from graph.persistent import Persistent
 from retrieval.index.columns import Columns
 from retrieval.index.packed_postings import PackedPostings
-from retrieval.index.slots import NO_SLOT, GrowableArray
+from retrieval.index.slots import GrowableArray, in_mask
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable
 
 MOST_BYTES = 32 * 1024 * 1024
@@ -177,7 +177,7 @@ class TermCache:
         nothing = np.empty(0, np.int32), np.empty(0, np.uint16)
         for term in terms:
             ordinals, tfs = fetched.get(term, nothing)
-            postings = self._with_lengths(self._columns.slots.of(ordinals), tfs)
+            postings = self._of_alive(self._columns.slots.of(ordinals), tfs)
             self._cached[term] = _Cached(postings, additions, len(self._removed))
 
     def postings(self, terms: Iterable[int]) -> Postings:
@@ -189,17 +189,13 @@ class TermCache:
     def _current(self, term: int) -> TermPostings:
         cached = self._cached[term]
         if cached.additions < self._added.count or cached.removals < len(self._removed):
-            added = self._with_lengths(*self._added.since(term, since=cached.additions))
+            added = self._of_alive(*self._added.since(term, since=cached.additions))
             postings = cached.postings.without(self._removed[cached.removals :]).joined(added)
             cached = self._cached[term] = _Cached(postings, self._added.count, len(self._removed))
         return cached.postings
 
-    def _with_lengths(self, docs: NDArray[np.int32], tfs: NDArray[np.uint16]) -> TermPostings:
-        known = (docs != NO_SLOT) & (docs < len(self._columns.alive.values))
-        return self._of_alive(docs[known], tfs[known])
-
     def _of_alive(self, docs: NDArray[np.int32], tfs: NDArray[np.uint16]) -> TermPostings:
-        live = self._columns.alive[docs]
+        live = in_mask(docs, self._columns.alive.values)
         if not live.all():
             docs, tfs = docs[live], tfs[live]
         return TermPostings(docs, tfs, self._columns.length[docs])

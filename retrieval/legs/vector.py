@@ -10,7 +10,7 @@ from pgvector import HalfVector
 
 from native.worker_pool import WorkerPool
 from retrieval.index.query_vectors import cosines
-from retrieval.index.slots import NO_SLOT
+from retrieval.index.slots import in_mask
 from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import vector_index
 from retrieval.store import vectors as stored_vectors
@@ -110,9 +110,7 @@ class VectorRetriever:
             await stored_vectors.check_generation(conn, index.ns, index.generation)
         docs = slots.of(np.array([doc for doc, _ in found], np.int64))
         scores = np.array([score for _, score in found], np.float64)
-        # The database may return memories added since the index was brought up to date.
-        known = (docs != NO_SLOT) & (docs < len(eligible))
-        known[known] = eligible[docs[known]]
+        known = in_mask(docs, eligible)  # the database may return memories added since the index was brought up to date
         return docs[known], scores[known], {**details, "plan": ", then ".join(plan)}
 
 
