@@ -124,7 +124,7 @@ class EmbeddedPostgres:
                 if self.is_lost:
                     raise EmbeddedPostgresError(self.failure)
                 with _locked(self.data_dir / "change.lock"):
-                    if _try_lock(share, fcntl.LOCK_EX) and self._cluster.is_running():
+                    if _try_lock(share) and self._cluster.is_running():
                         self._cluster.stop()
             finally:
                 os.close(share)
@@ -176,7 +176,7 @@ class EmbeddedPostgres:
     def _join(self, share: int) -> None:
         """Take a share; processes of another machine or container cannot share the server."""
         machine = _machine()
-        if _try_lock(share, fcntl.LOCK_EX):
+        if _try_lock(share):
             os.ftruncate(share, 0)
             os.pwrite(share, machine, 0)
         elif os.pread(share, 4_096, 0) != machine:
@@ -304,9 +304,9 @@ def _open(path: Path) -> int:
         raise EmbeddedPostgresError(f"{path} cannot be used: {exc.strerror}") from exc
 
 
-def _try_lock(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -318,7 +318,7 @@ def _locked(path: Path) -> Iterator[None]:
     descriptor = _open(path)
     try:
         deadline = time.monotonic() + LOCK_TIMEOUT_S
-        while not _try_lock(descriptor, fcntl.LOCK_EX):
+        while not _try_lock(descriptor):
             if time.monotonic() > deadline:
                 raise EmbeddedPostgresError(f"another process has been holding {path} for {LOCK_TIMEOUT_S} s")
             time.sleep(0.02)
