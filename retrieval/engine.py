@@ -389,10 +389,17 @@ class Trivet:
         return context_response(answer, packed, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
-        """The intent of a query and the fusion weights for it; raises InvalidInput for an unknown profile."""
+        """The intent of a query and the fusion weights for it, as a search of the request's namespace has them.
+
+        Raises NotFound if there is no such namespace, InvalidInput for an unknown profile.
+        """
         stopwatch = Stopwatch()
-        profile = await self.profiles.find(request.profile)
-        prediction = await self._intents.classify(request.query, profile, stopwatch)
+        settings = NamespaceSettings()
+        if request.namespace is not None:
+            async with namespaces.opened(self._pool, request.namespace) as (_, found):
+                settings = found.settings
+        profile = await self.profiles.find(request.profile or settings.profile)
+        prediction = await self._intents.classify(request.query, profile, settings.embedder, stopwatch)
         weights = adaptive_weighting(prediction, profile).weights
         return ClassifyResponse(
             intent=intent_to_wire(prediction),

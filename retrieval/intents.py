@@ -10,6 +10,7 @@ from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.weighting import stated_intent
 from retrieval.timings import Stopwatch
+from retrieval.types.namespace import EmbedderName
 from retrieval.validation import check_query, check_storable
 
 
@@ -29,12 +30,17 @@ class IntentPredictor:
             return stated_intent(request.intent)
         return await self._predicted(request.query, query.models.classifier, query.classified, query.stopwatch)
 
-    async def classify(self, text: str, profile: Profile, stopwatch: Stopwatch) -> IntentPrediction:
-        """The intent of a query that is not searched for; raises InvalidInput for a blank or unusable one."""
+    async def classify(
+        self, text: str, profile: Profile, embedder: EmbedderName, stopwatch: Stopwatch
+    ) -> IntentPrediction:
+        """The intent of a query that is not searched for, as namespaces of an embedder have it.
+
+        Raises InvalidInput for a blank or unusable query.
+        """
         check_query(text)
         check_storable(text, ("query",))
-        models = await self._model_registry.learned(profile.models)
-        embedding = Embedding(self._embedders.default, text, stopwatch)
+        models = await self._model_registry.learned(profile.models, embedder)
+        embedding = Embedding(self._embedders.of(models.classifier_embedder), text, stopwatch)
         return await self._predicted(text, models.classifier, embedding, stopwatch)
 
     async def _predicted(

@@ -154,9 +154,12 @@ class AsyncClient:
         body = {**asked, **talk, **fields}
         return await self._send(Call("POST", self._path(namespace, "context"), ContextResponse, body))
 
-    async def classify(self, query: str, *, profile: str | None = None) -> ClassifyResponse:
-        """The intent of a query and the weights that it would get."""
-        return await self._send(Call("POST", "/v1/classify", ClassifyResponse, {"query": query, "profile": profile}))
+    async def classify(
+        self, query: str, *, namespace: str | None = None, profile: str | None = None
+    ) -> ClassifyResponse:
+        """The intent of a query and the weights that it alone asks for, as a search of the namespace has them."""
+        body = {"query": query, "namespace": namespace or self._namespace, "profile": profile}
+        return await self._send(Call("POST", "/v1/classify", ClassifyResponse, body))
 
     async def get(self, id: str, *, namespace: str | None = None) -> Memory:
         """One memory."""

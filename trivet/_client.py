@@ -152,9 +152,10 @@ class Client:
         body = {**asked, **talk, **fields}
         return self._send(Call("POST", self._path(namespace, "context"), ContextResponse, body))
 
-    def classify(self, query: str, *, profile: str | None = None) -> ClassifyResponse:
-        """The intent of a query and the weights that it would get."""
-        return self._send(Call("POST", "/v1/classify", ClassifyResponse, {"query": query, "profile": profile}))
+    def classify(self, query: str, *, namespace: str | None = None, profile: str | None = None) -> ClassifyResponse:
+        """The intent of a query and the weights that it alone asks for, as a search of the namespace has them."""
+        body = {"query": query, "namespace": namespace or self._namespace, "profile": profile}
+        return self._send(Call("POST", "/v1/classify", ClassifyResponse, body))
 
     def get(self, id: str, *, namespace: str | None = None) -> Memory:
         """One memory."""

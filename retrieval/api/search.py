@@ -8,10 +8,10 @@ from typing import TypeVar
 from litestar import Controller, post
 from litestar.params import JSONBody
 
-from retrieval.api.parameters import MAX_BYTES, MAX_CONVERSATION_BYTES, NamespaceName
+from retrieval.api.parameters import MAX_BYTES, MAX_CONVERSATION_BYTES, NamespaceName, TypedRequest
 from retrieval.api.problems import problems
 from retrieval.api.state import Api, AppState
-from retrieval.api.tokens import READS
+from retrieval.api.tokens import READS, check_access
 from retrieval.types.search import (
     ClassifyRequest,
     ClassifyResponse,
@@ -63,11 +63,14 @@ class SearchController(Controller):
         return _observed(api, await api.engine.context(ns, data))
 
     @post("/classify", status_code=200, opt={READS: True}, responses=problems(404))
-    async def classify(self, api: Api, data: JSONBody[ClassifyRequest]) -> ClassifyResponse:
+    async def classify(self, api: Api, request: TypedRequest, data: JSONBody[ClassifyRequest]) -> ClassifyResponse:
         """The intent of a query and the weights that it alone asks for.
 
-        Nothing is searched. In a search of mode `adaptive` what the legs find moves these weights.
+        Nothing is searched. In a search of mode `adaptive` what the legs find moves these weights. Name the
+        `namespace` that would be searched: it may have a profile, and with it a classifier and weights, of its own.
         """
+        if data.namespace is not None:
+            check_access(request.scope, data.namespace, writes=False)
         return await api.engine.classify(data)
 
 

@@ -43,6 +43,12 @@ class Mode(StrEnum):
 
 Weight = Annotated[float, Meta(ge=0)]
 Query = Annotated[str, Meta(min_length=1, max_length=8_192, extra_json_schema={"pattern": r"\S"})]
+ProfileName = Annotated[
+    str,
+    Meta(
+        max_length=128, description="the fusion profile: `NAME` or `NAME@VERSION`; null: the namespace's, or `default`"
+    ),
+]
 
 
 class Filters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -90,8 +96,10 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     mode: Mode = Mode.ADAPTIVE
     weights: Annotated[LegWeights | None, Meta(description="overrides adaptivity; a leg left out counts 0")] = None
     intent: Annotated[Intent | None, Meta(description="stated by the caller; null: as classified")] = None
-    profile: Annotated[str, Meta(max_length=128, description="null: the namespace's, or `default`")] | None = None
-    rrf_k: Annotated[int, Meta(ge=1, le=1_000, description="null: as the profile says")] | None = None
+    profile: ProfileName | None = None
+    rrf_k: (
+        Annotated[int, Meta(ge=1, le=1_000, description="smoothing of the fusion; null: as the profile says")] | None
+    ) = None
     filters: Filters = Filters()
     exclude: Exclude = Exclude()
     as_of: Annotated[Zoned | None, Meta(description="search the namespace as of this time; null: now")] = None
@@ -136,9 +144,13 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ]
         | None
     ) = None
-    diversity: Annotated[float, Meta(ge=0, le=1, description="0: relevance alone; up to 1: less repetition")] | None = (
-        None
-    )
+    diversity: (
+        Annotated[
+            float,
+            Meta(ge=0, le=1, description="0: relevance alone; up to 1: less repetition; null: as the profile says"),
+        ]
+        | None
+    ) = None
     explain: Annotated[bool, Meta(description="with paths, duplicates and the reasons for the weights")] = False
 
 
@@ -340,7 +352,10 @@ class ClassifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A query to classify."""
 
     query: Query
-    profile: Annotated[str, Meta(max_length=128)] | None = None
+    namespace: Annotated[
+        str | None, Meta(description="as a search there: by its profile and its embedder; null: of no namespace")
+    ] = None
+    profile: ProfileName | None = None
 
 
 class ClassifyResponse(Struct, frozen=True, kw_only=True):

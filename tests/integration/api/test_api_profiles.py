@@ -226,6 +226,9 @@ async def test_a_namespace_and_a_request_choose(boats: Server) -> None:
     await boats.put(settings, 200, profile="support")
     assert (await boats.search())["profile"] == "support@1"
     assert (await boats.search(profile="default"))["profile"] == "default@3"
+    for named, profile in (({"namespace": "n"}, "support@1"), ({}, "default@3"), ({"profile": "default"}, "default@3")):
+        assert (await boats.post("/v1/classify", {"query": QUERY, **named}))["profile"] == profile
+    assert (await boats.post("/v1/classify", {"query": QUERY, "namespace": "n"}))["weights"]["bm25"] == 1.0
     await boats.measured("support", shrink=0.5)
     assert (await boats.search())["profile"] == "support@1"
     await boats.post(SUPPORT + "/promote")

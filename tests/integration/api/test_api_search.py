@@ -131,6 +131,8 @@ async def test_classify(client: httpx.AsyncClient) -> None:
     assert answer["intent"]["label"] in answer["intent"]["probabilities"]
     assert answer["weights"].keys() == {leg.value for leg in Leg}
     problem_of(await client.post("/v1/classify", json={"query": ""}), 422)
+    problem_of(await client.post("/v1/classify", json={"query": QUERY, "namespace": "nobody"}), 404)
+    problem_of(await client.post("/v1/classify", json={"query": QUERY, "namespace": "no body"}), 422)
 
 
 async def test_unknown_namespaces(client: httpx.AsyncClient) -> None:

@@ -86,6 +86,9 @@ async def test_a_token_in_use(database_url: str) -> None:
         assert [one["text"] for one in found["results"]] == ["The key of ana is under the mat"]
         problem = problem_of(await client.post("/v1/namespaces/ben/search", json=QUERY, headers=bearer(READS)), 403)
         assert problem["detail"] == "The token does not open this namespace"
+        for ns, status in (("ana", 200), ("ben", 403), ("none", 403)):
+            body = {**QUERY, "namespace": ns}
+            assert (await client.post("/v1/classify", json=body, headers=bearer(READS))).status_code == status
         problem = problem_of(await client.delete("/v1/namespaces/ana/memories/m", headers=bearer(READS)), 403)
         assert problem["detail"] == "The token only reads"
         listed = (await client.get("/v1/namespaces", headers=bearer(WRITES))).json()["namespaces"]

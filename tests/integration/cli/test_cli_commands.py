@@ -221,6 +221,7 @@ def test_classify_shows_intent_and_weights(cli: Cli) -> None:
     assert sum(found["intent"]["probabilities"].values()) == pytest.approx(1, abs=0.01)
     assert set(found["weights"]) == {"vector", "bm25", "graph"}
     assert cli("classify", "When was the meeting?").stdout.splitlines()[0] == found["intent"]["label"]
+    assert "there is no namespace 'nobody'" in cli("classify", "When was the meeting?", "-n", "nobody", status=1).stderr
 
 
 def test_migrate_brings_an_empty_database_up_to_date(empty_database_url: str) -> None:

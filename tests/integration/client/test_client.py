@@ -50,6 +50,10 @@ def test_what_is_added_in_any_form_is_found(ana: trivet.Client) -> None:
     talk = [{"role": "user", "content": "Who moved to Porto?"}]
     assert ana.context(messages=talk, max_tokens=200).items[0].id == "m1"
     assert ana.classify("Who moved to Porto?").weights.keys() == {"vector", "bm25", "graph"}
+    ana.put_namespace(profile="research")
+    ana.add("The kettle is copper.", namespace="ben")
+    profiles = [ana.classify("Who moved to Porto?", **named).profile for named in ({}, {"namespace": "ben"})]
+    assert [profile.partition("@")[0] for profile in profiles] == ["research", "default"]
 
 
 def test_namespaces_are_set_up_listed_and_deleted(ana: trivet.Client) -> None:

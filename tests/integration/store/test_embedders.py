@@ -20,7 +20,7 @@ from retrieval.store.pool import Pool
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings
-from retrieval.types.search import Mode, SearchRequest
+from retrieval.types.search import ClassifyRequest, Mode, SearchRequest
 from tests.serving import client_of, settings_for
 
 pytest.importorskip(multilingual.PACKAGE)
@@ -52,6 +52,14 @@ async def chosen(trivet: Trivet) -> Trivet:
 @pytest.fixture
 def uninstalled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(multilingual, "PACKAGE", "not_installed_at_all")
+
+
+async def test_a_query_is_classified_as_a_search_of_its_namespace_reads_it(chosen: Trivet) -> None:
+    query = "Где живёт моя сестра?"
+    for name in ("e5", "mini"):
+        searched = (await chosen.search(name, SearchRequest(query=query))).intent
+        assert (await chosen.classify(ClassifyRequest(query=query, namespace=name))).intent == searched
+    assert (await chosen.classify(ClassifyRequest(query=query))).intent == searched
 
 
 async def test_questions_find_what_was_said_in_other_languages(chosen: Trivet) -> None:
