@@ -160,14 +160,14 @@ def _lines(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _add_examples(operation: Mapping[str, Any], examples: Mapping[str, Any]) -> None:
-    """`request` for the body, `response` for every success."""
+    """`request` for the body, `response` for every success; of a stream a list of its lines."""
     successes = [response for status, response in operation["responses"].items() if status < "400"]
     for key, parts in (("request", [operation.get("requestBody", {})]), ("response", successes)):
-        if key in examples:
-            text = msgspec.json.encode(examples[key]).decode() + "\n"
-            for part in parts:
-                for media_type, body in part.get("content", {}).items():
-                    body["example"] = examples[key] if media_type == JSON_TYPE else text
+        for content in (part.get("content", {}) for part in parts if key in examples):
+            if JSON_TYPE in content:
+                content[JSON_TYPE]["example"] = examples[key]
+            if NDJSON_TYPE in content:
+                content[NDJSON_TYPE]["example"] = msgspec.json.Encoder().encode_lines(examples[key]).decode()
 
 
 def _complete_responses(path: str, operation: dict[str, Any], *, with_key: bool, with_rate_limit: bool) -> None:

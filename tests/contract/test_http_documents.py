@@ -21,6 +21,9 @@ from tests.serving import client_of, settings_for
 PAGES = {("GET", "/"), ("GET", "/console/{name}")}
 """The console's files, which are no part of the API."""
 
+FREE_FIELDS = {"metadata", "timings_ms", "terms", "ndcg", "measures"}
+"""Fields of answers whose own fields are a caller's, or tell what happened to be done: examples show some of them."""
+
 PROMISED = {
     ("GET", "/health/live"), ("GET", "/health/ready"), ("GET", "/version"), ("GET", "/metrics"), ("GET", "/docs"),
     ("GET", "/v1/state"),
@@ -107,13 +110,15 @@ async def test_every_field_is_described(database_url: str) -> None:
 
 
 async def test_its_examples_are_valid(database_url: str) -> None:
-    """Each example fits its schema."""
+    """Each body of JSON or of its lines has an example, which fits its schema."""
     document = await _document(database_url)
     checked = 0
-    for operation in _operations(document).values():
+    for key, operation in _operations(document).items():
         contents = [response.get("content", {}) for response in operation["responses"].values()]
         for content in (*contents, operation.get("requestBody", {}).get("content", {})):
-            for body in content.values():
+            for media_type, body in content.items():
+                is_own_document = "additionalProperties" in body["schema"]
+                assert ("example" in body) == ("json" in media_type and not is_own_document), key
                 if "example" in body:
                     schema = {**body["schema"], "components": document["components"]}
                     jsonschema_rs.validator_for(schema).validate(body["example"])
@@ -164,7 +169,22 @@ async def test_the_pages_examples_work(database_url: str) -> None:
             if key == last[0]:
                 await _judge_enough(client)
             answer = await _send_example(client, *key, operations[key])
-            assert str(answer.status_code) == next(iter(operations[key]["responses"])), (key, answer.text)
+            status, documented = next(iter(operations[key]["responses"].items()))
+            assert str(answer.status_code) == status, (key, answer.text)
+            example = documented.get("content", {}).get("application/json", {}).get("example")
+            if example is not None and answer.headers["content-type"] == "application/json":
+                assert not _not_shown(answer.json(), example), key
+
+
+def _not_shown(answer: Any, example: Any, *path: str) -> set[tuple[str, ...]]:
+    """The fields of an answer that its example lacks; null and empty in the example stand for what may be there."""
+    if isinstance(answer, list) and isinstance(example, list) and example:
+        lacking = (set.intersection(*(_not_shown(each, one, *path) for one in example)) for each in answer)
+        return set().union(*lacking)
+    if not (isinstance(answer, dict) and isinstance(example, dict)) or (path and path[-1] in FREE_FIELDS):
+        return set()
+    below = (_not_shown(value, example[name], *path, name) for name, value in answer.items() if name in example)
+    return {(*path, name) for name in answer.keys() - example.keys()}.union(*below)
 
 
 async def _promote_something(profile_registry: ProfileRegistry) -> None:
