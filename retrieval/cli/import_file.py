@@ -272,7 +272,7 @@ def _check_format(source: ImportFile, name: str, context: ImportContext) -> None
     other = name
     with suppress(InvalidInput):  # none that is known
         other = detect(source, context.columns)
-    if other != name and source.head.strip():
+    if other != name and not source.is_hollow:
         raise InvalidInput(f"the file holds nothing of the format {name}: it looks like {other}; leave --format out")
 
 

@@ -15,6 +15,8 @@ from fnmatch import fnmatch
 from functools import cached_property
 from typing import IO, Any
 
+import msgspec
+
 from retrieval.errors import InvalidInput
 from retrieval.imports.records import ImportContext, Records, SkippedRecord
 
@@ -54,6 +56,18 @@ class ImportFile:
         """The first bytes of the file."""
         self._file.seek(0)
         return self._file.read(HEAD_BYTES)
+
+    @property
+    def is_hollow(self) -> bool:
+        """Whether it is empty, or what a server answers that has nothing: `[]`, or an object of such and of numbers."""
+        if not self.head.strip():
+            return True
+        try:
+            value = msgspec.json.decode(self.head.removeprefix(codecs.BOM_UTF8))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return False
+        values = list(value.values()) if isinstance(value, dict) else [value]
+        return [] in values and all(each in ([], None) or isinstance(each, int) for each in values)
 
     @property
     def is_zip(self) -> bool:

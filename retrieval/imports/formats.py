@@ -60,6 +60,8 @@ def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
     """
     if not source.head.strip():
         return "jsonl"  # an empty file has no lines
+    if source.is_hollow:
+        return "json"
     context = ImportContext(columns=columns or {})  # what recognising assumes, reading will note again
     for name, entry in FORMATS.items():
         if entry.detected and _function(entry, "recognise")(source, context):

@@ -269,6 +269,32 @@ def test_a_file_of_no_known_format_is_refused_with_their_names(cli: Cli, tmp_pat
     assert "FIELD=COLUMN" in cli("import", file, "--map", "text", status=2).stderr
 
 
+HOLLOW = {
+    "a list": "[]",
+    "of mem0": '{"results": []}',
+    "of its platform": '\ufeff{"count": 0, "next": null, "previous": null, "results": []}\n',
+    "of Hindsight": '{"items": [], "total": 0, "limit": 100, "offset": 0}',
+    "of a graph": '{"entities": [], "relations": []}',
+}
+
+
+@pytest.mark.parametrize("content", HOLLOW.values(), ids=HOLLOW.keys())
+def test_an_export_of_nothing_is_nothing_to_do(content: str, cli: Cli, tmp_path: Path) -> None:
+    """As of a user who has no memories."""
+    file = tmp_path / "mem0.json"
+    file.write_text(content, encoding="utf-8")
+    assert cli("import", file).stdout.startswith("0 records: nothing to do")
+    assert cli("import", file, "--format", "mem0").stdout.startswith("0 records: nothing to do")
+
+
+def test_a_memory_whose_lists_are_empty_is_something(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "memories.jsonl"
+    file.write_text('{"text": "One", "tags": [], "entities": []}\n', encoding="utf-8")
+    assert cli("import", file).stdout.startswith("1 line: 1 created")
+    file.write_text("[" * 200_000, encoding="utf-8")
+    assert "none of these formats" in cli("import", file, status=1).stderr
+
+
 @pytest.mark.parametrize(("named", "name"), [("chatgpt", "claude"), ("mbox", "whatsapp"), ("jsonl", "discord")])
 def test_a_file_of_another_format_than_named_is_refused_with_its_own(
     named: str, name: str, cli: Cli, tmp_path: Path
