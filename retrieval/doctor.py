@@ -31,6 +31,10 @@ LEAST_FREE_BYTES = 1_000_000_000
 MOST_CLOCK_DIFFERENCE_S = 5.0
 
 _EXTENSION: LiteralString = "select extversion from pg_extension where extname = 'vector'"
+_NO_EXTENSION = (
+    "the extension is not created: run `trivet migrate`; where its role may not create it, "
+    "a superuser first runs `create extension vector` in this database"
+)
 _INDEX: LiteralString = """
     select c.relname, i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
         join pg_am a on a.oid = c.relam
@@ -87,7 +91,7 @@ async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDD
     extension = await fetch(db, _EXTENSION)
     findings += [Finding("pgvector", vector_version(each) >= LEAST_VECTOR_VERSION, each) for (each,) in extension]
     if not extension:
-        findings.append(Finding("pgvector", False, "the extension is not created: run `trivet migrate`"))
+        findings.append(Finding("pgvector", False, _NO_EXTENSION))
     findings.append(migrations := await _migrations(db))
     if migrations.ok:
         findings += [_embedder(name, used_by, embedder) for name, used_by in (await namespaces.embedders(db)).items()]

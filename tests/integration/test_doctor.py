@@ -45,6 +45,7 @@ async def test_a_sound_database_is_found_sound(database_url: str) -> None:
 async def test_a_database_that_is_not_migrated(empty_database_url: str) -> None:
     found = by_name(await examine(settings_for(empty_database_url)))
     assert [name for name, finding in found.items() if not finding.ok] == ["pgvector", "migrations"]
+    assert "a superuser first runs `create extension vector`" in found["pgvector"].detail
     assert "vector index" not in found, "a migration makes it"
     assert "run `trivet migrate`" in found["migrations"].detail
 
