@@ -165,7 +165,8 @@ class EmbeddedPostgres:
             names = {entry.name for entry in self.data_dir.iterdir()}
         except OSError as exc:
             raise EmbeddedPostgresError(f"the data folder {self.data_dir} cannot be used: {exc.strerror}") from exc
-        if "postgres" not in names and (strange := sorted(names - _OWN_NAMES)):
+        is_ours = os.path.exists(self._cluster.pgdata / "PG_VERSION")
+        if not is_ours and (strange := sorted(names - _OWN_NAMES)):
             raise EmbeddedPostgresError(
                 f"the data folder {self.data_dir} is not empty and not Trivet's (it holds {strange[0]!r}); "
                 "set TRIVET_DATA_DIR to a folder of its own"

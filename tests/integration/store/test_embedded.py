@@ -299,12 +299,15 @@ def test_stopping_twice_or_unstarted_does_nothing(new_folder: Path) -> None:
     server.stop()
 
 
-def test_a_folder_with_other_files_is_refused(new_folder: Path) -> None:
+@pytest.mark.parametrize("beside", [[], ["postgres"]], ids=["alone", "beside a folder called postgres"])
+def test_a_folder_with_other_files_is_refused(new_folder: Path, beside: list[str]) -> None:
     new_folder.mkdir(parents=True)
+    for name in beside:
+        (new_folder / name).mkdir()
     (new_folder / "thesis.txt").write_text("do not touch")
     with pytest.raises(EmbeddedPostgresError, match=r"not empty and not Trivet's \(it holds 'thesis.txt'\)"):
         EmbeddedPostgres(new_folder).start()
-    assert [entry.name for entry in new_folder.iterdir()] == ["thesis.txt"]
+    assert sorted(entry.name for entry in new_folder.iterdir()) == [*beside, "thesis.txt"]
 
 
 @pytest.mark.parametrize("name", ['a"b', "a$b", "a`b", "a\\b", "a\nb"])
