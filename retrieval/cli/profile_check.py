@@ -44,7 +44,7 @@ def command(
     """
     name, version = parse_label(label)
     if version is None:
-        raise click.UsageError(f"which version of {name}? Write {name}@1")
+        raise click.UsageError(f"which version of {name}? `trivet profile show {name}` lists them")
     read = read_folders(folders)
     baselines = asyncio.run(find_baselines(settings, name, base=label))
     plan = baselines.collection_plan(settings, None, concurrency, progress)

@@ -135,6 +135,10 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
     assert max(means.values()) < scores["bad@1"]
     qrels.unlink()
 
+    assert (
+        "`trivet profile show bad` lists them"
+        in trivet(database_url, "profile", "check", "bad", folder, status=2).stderr
+    )
     refused = trivet(database_url, "profile", "check", "bad@1", folder, status=1)
     assert "gate: refused bad@1" in refused.stdout
     assert "below that of default@" in refused.stdout
