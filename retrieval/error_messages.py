@@ -39,6 +39,7 @@ _ALSO_CALLED: dict[str, tuple[str, ...]] = {
     "created_at": ("date", "reference_time", "timestamp", "valid_at"),
     "expires_at": ("expiration_date", "invalid_at"),
     "memories": ("messages", "texts"),
+    "metadata": ("meta", "payload"),
     "min_relevance": ("min_score", "score_threshold", "threshold"),
     "min_similarity": ("similarity_threshold",),
     "mode": ("search_type", "strategy"),
@@ -176,7 +177,8 @@ def meant_or_known(name: str, known: Collection[str]) -> str:
     """
     lowered = name.casefold()
     meant = next((ours for ours, others in _ALSO_CALLED.items() if lowered in others and ours in known), None)
-    close = get_close_matches(lowered, known, n=1) if len(name) > 2 else []  # `id` is no misspelt `kind`
+    # `id` is no misspelt `kind`, `results` no misspelt `relations`.
+    close = get_close_matches(lowered, known, n=1, cutoff=0.7) if len(name) > 2 else []
     if meant := meant or next(iter(close), None):
         return f"did you mean `{meant}`?"
     return f"there are {', '.join(known)}" if len(known) > 1 else f"the only one is {', '.join(known)}"

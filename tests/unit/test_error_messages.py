@@ -11,6 +11,7 @@ import pytest
 from retrieval.api.parameters import AddRequest
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
+from retrieval.types.document import DocumentInput
 from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.namespace import NamespaceSettings
@@ -43,6 +44,10 @@ CASES: list[tuple[type, bytes, str]] = [
     (MemoryInput, b'{"content": "a"}', "content: there is no such field; did you mean `text`?"),
     (MemoryInput, b'{"text": "a", "role": "user"}', "role: there is no such field; did you mean `speaker`?"),
     (MemoryInput, b'{"data": "b"}', "data: there is no such field; did you mean `text`?"),
+    (MemoryInput, b'{"text": "a", "meta": {}}', "meta: there is no such field; did you mean `metadata`?"),
+    (MemoryInput, b'{"text": "a", "doc_id": "d"}', "doc_id: there is no such field; did you mean `document_id`?"),
+    (DocumentInput, b'{"text": "a", "kind": "chunk"}', "kind: there is no such field; there are id, title, text,"
+     " content_base64, media_type, created_at, tags, metadata"),
     (MemoryInput, b'{"text": "a", "group_id": "ana"}',
      "group_id: there is no such field; each tenant has a namespace: in the path, or `namespace=` in Python"),
     (SearchRequest, b'{"query": "a", "group_ids": ["ana"]}',
