@@ -8,9 +8,10 @@ import msgspec
 from litestar import Controller, get, post
 from litestar.params import JSONBody, QueryParameter
 
-from retrieval.api.parameters import NamespaceName
+from retrieval.api.parameters import NamespaceName, TypedRequest
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
+from retrieval.api.tokens import READS, check_access
 from retrieval.types.job import Job
 from retrieval.types.namespace import ReembedRequest
 
@@ -33,17 +34,19 @@ class JobsController(Controller):
     path = "/v1"
     tags = ("jobs",)
 
-    @get("/jobs")
+    @get("/jobs", opt={READS: True})
     async def list_jobs(
         self,
         api: Api,
+        request: TypedRequest,
         namespace: Annotated[str | None, QueryParameter(description="only those of this namespace")] = None,
     ) -> JobList:
-        """List jobs.
+        """List jobs: with a token those of a namespace that it opens.
 
         Imports and other work that took more than two seconds: what is under way, whichever process does it, and the
         last 100. One whose process died is `interrupted` twenty seconds later.
         """
+        check_access(request.scope, namespace, writes=namespace is None)  # with a token `namespace` has to be named
         return JobList(jobs=await api.engine.jobs.recent(namespace))
 
     @post("/namespaces/{ns:str}/reembed", status_code=202, responses=problems(404, 409))

@@ -87,8 +87,13 @@ async def test_a_token_in_use(database_url: str) -> None:
         problem = problem_of(await client.post("/v1/namespaces/ben/search", json=QUERY, headers=bearer(READS)), 403)
         assert problem["detail"] == "The token does not open this namespace"
         for ns, status in (("ana", 200), ("ben", 403), ("none", 403)):
-            body = {**QUERY, "namespace": ns}
-            assert (await client.post("/v1/classify", json=body, headers=bearer(READS))).status_code == status
+            asked = {**QUERY, "namespace": ns}
+            assert (await client.post("/v1/classify", json=asked, headers=bearer(READS))).status_code == status
+        begun = await client.post("/v1/namespaces/ana/reembed", json={}, headers=bearer(WRITES))
+        listed = (await client.get("/v1/jobs?namespace=ana", headers=bearer(READS))).json()["jobs"]
+        assert [one["id"] for one in listed] == [begun.json()["id"]]
+        for query in ("?namespace=ben", ""):
+            problem_of(await client.get(f"/v1/jobs{query}", headers=bearer(WRITES)), 403)
         problem = problem_of(await client.delete("/v1/namespaces/ana/memories/m", headers=bearer(READS)), 403)
         assert problem["detail"] == "The token only reads"
         listed = (await client.get("/v1/namespaces", headers=bearer(WRITES))).json()["namespaces"]
