@@ -153,8 +153,11 @@ class Client:
         return self._send(Call("POST", self._path(namespace, "context"), ContextResponse, body))
 
     def classify(self, query: str, *, namespace: str | None = None, profile: str | None = None) -> ClassifyResponse:
-        """The intent of a query and the weights that it alone asks for, as a search of the namespace has them."""
-        body = {"query": query, "namespace": namespace or self._namespace, "profile": profile}
+        """The intent of a query and the weights that it alone asks for, as a search of `namespace` has them.
+
+        Without one, as of namespaces without a profile: the client's own may not exist yet.
+        """
+        body = {"query": query, "namespace": namespace, "profile": profile}
         return self._send(Call("POST", "/v1/classify", ClassifyResponse, body))
 
     def get(self, id: str, *, namespace: str | None = None) -> Memory:

@@ -51,8 +51,7 @@ def test_what_is_added_in_any_form_is_found(ana: trivet.Client) -> None:
     assert ana.context(messages=talk, max_tokens=200).items[0].id == "m1"
     assert ana.classify("Who moved to Porto?").weights.keys() == {"vector", "bm25", "graph"}
     ana.put_namespace(profile="research")
-    ana.add("The kettle is copper.", namespace="ben")
-    profiles = [ana.classify("Who moved to Porto?", **named).profile for named in ({}, {"namespace": "ben"})]
+    profiles = [ana.classify("Who moved to Porto?", namespace=name).profile for name in ("ana", None)]
     assert [profile.partition("@")[0] for profile in profiles] == ["research", "default"]
 
 
