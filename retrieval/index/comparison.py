@@ -62,7 +62,7 @@ async def _check(conn: Connection, files: IndexFiles, path: Path, namespace: Nam
         async with one_snapshot(conn):
             if index is None or not await files.catch_up(conn, index):
                 return Finding(name, True, f"{path} is not used any more, and made anew by the next server")
-            differing = await differences(conn, index)
+            differing = await differences(conn, index, namespace)
     except (IndexError, ValueError, msgspec.MsgspecError) as exc:  # from arrays that do not fit together
         return Finding(name, False, f"its file cannot be read ({exc}): {what_to_do}")
     if differing:
@@ -71,14 +71,13 @@ async def _check(conn: Connection, files: IndexFiles, path: Path, namespace: Nam
     return Finding(name, True, f"{index.memories.count} memories are as in the tables")
 
 
-async def differences(conn: Connection, index: NamespaceIndex) -> Counter[str]:
+async def differences(conn: Connection, index: NamespaceIndex, namespace: Namespace) -> Counter[str]:
     """What an index has other than the tables, and of how many memories; `conn` is in the index's snapshot.
 
     Takes memory for `FEW_VECTORS` memories, and a few bytes for each of the others. Vectors that the index has not read
     yet are not missed.
     """
-    found = await namespace_index.read_slots(conn, index.ns)
-    ordinals = np.empty(0, np.int64) if found is None else found[2]
+    _, _, ordinals = await namespace_index.read_slots(conn, namespace)
     held = index.memories.slots.ordinals(np.flatnonzero(index.memories.alive.values))
     by_hand = await rows.read(conn, index.ns, [ENTITIES], since=None)
     differing = Counter(

@@ -23,6 +23,7 @@ from graph.persistent import Persistent, part_of
 from graph.segments import NarrowEdges
 from postgres.arrays import integers
 from postgres.connection import Connection, fetch
+from retrieval.errors import NamespaceNotFound
 from retrieval.index import columns
 from retrieval.index.columns import Columns
 from retrieval.index.entity_names import EntityNames, read_names
@@ -33,6 +34,7 @@ from retrieval.index.slots import NO_SLOT, Slots, in_mask, slotted
 from retrieval.index.terms import TermCache
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot, take_snapshot
 from retrieval.store.entities import BY_HAND
+from retrieval.store.namespaces import Namespace
 
 MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
@@ -205,14 +207,11 @@ def metadata_key(metadata: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(metadata, order="deterministic")
 
 
-async def read(conn: Connection, ns: int) -> NamespaceIndex | None:
-    """Load a namespace in one snapshot; None if there is none of that number."""
-    snapshot = await take_snapshot(conn)
+async def read(conn: Connection, namespace: Namespace) -> NamespaceIndex:
+    """Load a namespace in one snapshot; raises NotFound if it was deleted."""
+    ns, snapshot = namespace.ns, await take_snapshot(conn)
     async with one_snapshot(conn):
-        found = await read_slots(conn, ns)
-        if found is None:
-            return None
-        slots, generation, ordinals = found
+        slots, generation, ordinals = await read_slots(conn, namespace)
         memories = Columns(slots)
         for some in np.split(ordinals, range(MEMORIES_AT_ONCE, ordinals.size, MEMORIES_AT_ONCE)):
             if some.size:
@@ -226,11 +225,11 @@ async def read(conn: Connection, ns: int) -> NamespaceIndex | None:
         return NamespaceIndex(ns, snapshot, generation, memories, graph, vectors, names, roots)
 
 
-async def read_slots(conn: Connection, ns: int) -> tuple[Slots, int, NDArray[np.int64]] | None:
-    """A namespace's slots, generation of vectors and ordinals of its memories, ascending; None if there is none."""
-    found = await fetch(conn, _ORDINALS, {"ns": ns}, binary=True)
+async def read_slots(conn: Connection, namespace: Namespace) -> tuple[Slots, int, NDArray[np.int64]]:
+    """A namespace's slots, generation of vectors and ascending ordinals of its memories; NotFound if it was deleted."""
+    found = await fetch(conn, _ORDINALS, {"ns": namespace.ns}, binary=True)
     if not found:
-        return None
+        raise NamespaceNotFound(namespace.name)
     [(next_doc, generation, sent)] = found
     ordinals = integers(sent)
     return Slots(ordinals, given_out=next_doc), generation, ordinals

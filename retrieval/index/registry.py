@@ -20,7 +20,7 @@ import numpy as np
 
 from native.malloc import trim_heap
 from postgres.connection import Connection
-from retrieval.errors import NamespaceNotFound, NotFound, StoreError, VectorsReplaced
+from retrieval.errors import NotFound, StoreError, VectorsReplaced
 from retrieval.index import namespace_index, small_namespaces
 from retrieval.index.files import IndexFiles
 from retrieval.index.freshness import FollowedIndex, changed_since
@@ -370,11 +370,7 @@ async def _large(conn: Connection, name: str, files: IndexFiles | None) -> Follo
     """Load a namespace that is not small; raises NotFound if there is none of that name."""
     namespace = await namespaces.find(conn, name)
     index = await files.load(conn, namespace.ns, namespace.generation) if files else None
-    if index is None:
-        index = await namespace_index.read(conn, namespace.ns)
-    if index is None:
-        raise NamespaceNotFound(name)
-    return FollowedIndex(index, namespace.settings)
+    return FollowedIndex(index or await namespace_index.read(conn, namespace), namespace.settings)
 
 
 async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex, index: NamespaceIndex) -> None:

@@ -66,7 +66,7 @@ async def assert_as_in_steps(pool: Pool, name: str) -> None:
         found = await namespaces.find(conn, name)
         entities = await entities_of(conn, found.ns)
         loaded = await small_namespaces.read(conn, name, TERMS)
-        in_steps = await indexes.read(conn, found.ns)
+        in_steps = await indexes.read(conn, found)
     assert loaded is not None
     assert in_steps is not None
     _, read = loaded
