@@ -113,13 +113,10 @@ def pack(table: PostingTable) -> Iterator[tuple[int, bytes]]:
     uppers = {width: upper.astype(dtype) for width, dtype in _WIDTHS.items()}
     frequencies = {width: table.tfs.astype(dtype) for width, dtype in _WIDTHS.items()}
     columns = (
-        (row_terms, np.r_[row_terms[1:], ids.size]),
-        (row_starts, np.r_[row_starts[1:], size]),
-        (bases, _widths(upper, row_starts, none=0), _widths(table.tfs, row_starts, none=1)),
-    )
-    for first, last, start, stop, base, upper_width, tf_width in zip(
-        *(column.tolist() for group in columns for column in group), strict=True
-    ):
+        row_terms, np.r_[row_terms[1:], ids.size], row_starts, np.r_[row_starts[1:], size],
+        bases, _widths(upper, row_starts, none=0), _widths(table.tfs, row_starts, none=1),
+    )  # fmt: skip
+    for first, last, start, stop, base, upper_width, tf_width in zip(*(each.tolist() for each in columns), strict=True):
         shared = last - first > 1
         yield (
             int(ids[first]),

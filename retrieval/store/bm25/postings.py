@@ -127,7 +127,7 @@ def unpack_tail(tail: bytes) -> PostingTable:
 def _in_tail(tail: PostingTable, wanted: Collection[int]) -> Iterator[tuple[int, PostingArrays]]:
     """Yield the tail's postings of each wanted term, sorted by ordinal."""
     hits = tail.only(np.isin(tail.terms, np.fromiter(wanted, np.int64, len(wanted)))).sorted()
-    starts = np.flatnonzero(np.diff(hits.terms, prepend=0) != 0) if hits.terms.size else np.empty(0, np.int64)
+    starts = np.flatnonzero(np.diff(hits.terms, prepend=0))
     for start, stop in zip(starts.tolist(), [*starts[1:].tolist(), hits.terms.size], strict=False):
         yield int(hits.terms[start]), (hits.docs[start:stop], hits.tfs[start:stop])
 
