@@ -95,11 +95,7 @@ class Pipeline:
                 likely = candidates.fuse(candidates.rankings, weighting.weights, rrf_k=rrf_k)
                 await reader.prefetch(candidates.docs_of(likely, limits.read_ahead(rescores=query.rescores)))
             evidence = evidence_of(request.query, candidates, prediction)
-            rescored = None
-            if query.rescores:
-                rescored = await rescore_candidates(
-                    query, found, candidates, evidence, timeout_s=self._rescorer_timeout_s
-                )
+            rescored = await rescore_candidates(query, found, candidates, evidence, timeout_s=self._rescorer_timeout_s)
             weighting, learned_weights, fragment_share = refine(weighting, query, found, evidence)
             memories, periods = query.snapshot.index.memories, query.query_terms.periods
             state = None
@@ -109,9 +105,7 @@ class Pipeline:
             ordering = Ordering(
                 candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance, identified
             )
-            selected, fused_rankings = await select_above_noise(
-                reader, ordering, found.vectors, limits, profile, query.stopwatch
-            )
+            selected, fused_rankings = await select_above_noise(query, reader, ordering, found.vectors, limits)
         return Answer(
             query=query,
             found=selected,

@@ -41,7 +41,9 @@ async def rescore_candidates(
     *,
     timeout_s: float,
 ) -> Rescored | None:
-    """Score the candidates with the profile's rescorer; a failure only degrades the answer."""
+    """Score the candidates with the profile's rescorer if they are to be; a failure only degrades the answer."""
+    if not query.rescores:
+        return None
     rescorer = query.models.rescorer
     if rescorer is None:
         found.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))

@@ -12,6 +12,7 @@ import numpy as np
 from retrieval.answer.hydration import TextReader
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.legs.base import LegRanking
+from retrieval.preparation import PreparedQuery
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.dedup import deduplicate
@@ -20,7 +21,6 @@ from retrieval.ranking.noise import cut_noise
 from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.store.memories import HydratedMemory
-from retrieval.timings import Stopwatch
 from retrieval.types.search import Leg, LegEvidence, SearchOptions
 
 SPARE_CANDIDATES = 4
@@ -105,12 +105,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def select_above_noise(
-    reader: TextReader,
-    ordering: Ordering,
-    vectors: QueryVectors,
-    limits: Limits,
-    profile: Profile,
-    stopwatch: Stopwatch,
+    query: PreparedQuery, reader: TextReader, ordering: Ordering, vectors: QueryVectors, limits: Limits
 ) -> tuple[list[RankedMemory], Mapping[Leg, LegRanking]]:
     """Select from what is better than noise; returns also the rankings that were fused.
 
@@ -119,11 +114,11 @@ async def select_above_noise(
     every, time = ordering.candidates.rankings, ordering.named_time
     rankings: Mapping[Leg, LegRanking] = every
     if not (time and time.alone):  # such a query is like none of what was said then
-        rankings = cut_noise(every, profile, enough=limits.wanted, identified=ordering.identified)
+        rankings = cut_noise(every, query.profile, enough=limits.wanted, identified=ordering.identified)
     while True:
-        with stopwatch.span("fuse"):
+        with query.stopwatch.span("fuse"):
             order = ordering.of(rankings)
-        with stopwatch.span("hydrate"):
+        with query.stopwatch.span("hydrate"):
             selected = await _select(reader, ordering, order, rankings, vectors, limits)
         if limits.are_met([each.memory for each in selected]) or rankings == every:
             return selected, rankings
