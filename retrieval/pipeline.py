@@ -84,9 +84,8 @@ class Pipeline:
         weighting = query.explicit or adaptive_weighting(prediction, profile)
         if not any(weighting.weights[leg] > 0 for leg in found.rankings):  # the weights of an intent may be 0
             raise found.no_answer()
-        fan_out = query.fan_out_for(weighting.recipe.fan_out)
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
-        candidates = Candidates.from_rankings(truncate(found.rankings, fan_out))
+        candidates = Candidates.from_rankings(truncate(found.rankings, query.fan_out_for(weighting.recipe.fan_out)))
         limits = Limits.from_request(request, profile)
         check_relevance(request.min_relevance, rescores=query.rescores)
         async with TextReader(self._pool, query.snapshot, request, query.conversation) as reader:
@@ -115,7 +114,6 @@ class Pipeline:
             learned_weights=learned_weights,
             fragment_share=fragment_share,
             weighting=weighting,
-            fan_out=fan_out,
             ordering=ordering,
             fused_rankings=fused_rankings,
             degraded=found.degraded,

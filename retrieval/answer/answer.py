@@ -31,7 +31,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
         fragment_share: how much of the query the embedder reads in fragments; 0 if the weights were explicit.
-        ordering: of the memories that the legs ranked, at most `fan_out` hits each.
+        ordering: of the memories that the legs ranked, at most as many hits each as the weighting's recipe wants.
         fused_rankings: the same rankings without noise, as they were fused.
         degraded: what failed.
         search_id: identifies the search in feedback.
@@ -45,7 +45,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     learned_weights: Mapping[str, float] | None
     fragment_share: float
     weighting: Weighting
-    fan_out: int
     ordering: Ordering
     fused_rankings: Mapping[Leg, LegRanking]
     degraded: Sequence[Degradation]
