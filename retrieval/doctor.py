@@ -110,7 +110,7 @@ async def _migrations(db: Connection) -> Finding:
     except StoreError as exc:
         return Finding("migrations", False, str(exc))
     if versions:
-        return Finding("migrations", False, f"{len(versions)} to apply: run `trivet migrate`")
+        return Finding("migrations", False, f"{len(versions)} to apply: start the server, or run `trivet migrate`")
     return Finding("migrations", True, "all applied")
 
 

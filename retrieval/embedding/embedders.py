@@ -118,7 +118,7 @@ def embedder_fault(name: EmbedderName, server: EmbedderName) -> str | None:
     if provider in REMOTE_PROVIDERS and model:
         return (
             f"this server has no embedder {name}: set TRIVET_EMBEDDING_PROVIDER={provider} and "
-            f"TRIVET_EMBEDDING_MODEL={model}"
+            f"TRIVET_EMBEDDING_MODEL={model}, or give the namespace another one by `trivet reembed`"
         )
     providers = ", ".join(REMOTE_PROVIDERS)
     return f"must be {DEFAULT_EMBEDDER}, {multilingual.MODEL_NAME} or PROVIDER/MODEL, one of {providers}, not {name!r}"

@@ -47,7 +47,7 @@ async def test_a_database_that_is_not_migrated(empty_database_url: str) -> None:
     assert [name for name, finding in found.items() if not finding.ok] == ["pgvector", "migrations"]
     assert "a superuser first runs `create extension vector`" in found["pgvector"].detail
     assert "vector index" not in found, "a migration makes it"
-    assert "run `trivet migrate`" in found["migrations"].detail
+    assert "start the server, or run `trivet migrate`" in found["migrations"].detail
 
 
 async def test_what_else_is_asked_for_needs_a_migrated_database(database_url: str, empty_database_url: str) -> None:

@@ -186,7 +186,10 @@ async def test_what_a_server_without_the_provider_does(
     remoted: Trivet, provider: Provider, database_url: str, trivet: Trivet
 ) -> None:
     """Writes are refused, searches go by the other legs, and what is to be set is told."""
-    told = "set TRIVET_EMBEDDING_PROVIDER=openai and TRIVET_EMBEDDING_MODEL=text-embedding-3-small"
+    told = (
+        "set TRIVET_EMBEDDING_PROVIDER=openai and TRIVET_EMBEDDING_MODEL=text-embedding-3-small, "
+        "or give the namespace another one by `trivet reembed`"
+    )
     with pytest.raises(EmbedderMissing, match=told):
         await trivet.add("n", [MemoryInput(id="new", text="Not stored.")])
     with pytest.raises(EmbedderMissing, match=told):
