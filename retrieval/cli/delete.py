@@ -10,7 +10,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.group import message_of
 from retrieval.cli.inputs import convert, filter_options
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import print_json
+from retrieval.cli.output import confirm, print_json
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput, NotFound
 from retrieval.settings import Settings
@@ -39,7 +39,7 @@ def command(
     wanted = convert(filters, Filters)
     if not ids and not yes:
         what = f"namespace {namespace!r}" if everything else f"all memories of {namespace!r} that meet the filters"
-        click.confirm(f"Delete {what}?", abort=True, err=True)
+        confirm(f"Delete {what}?")
 
     failures: list[str] = []
 

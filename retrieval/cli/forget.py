@@ -6,7 +6,7 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import console, print_json, printable, say
+from retrieval.cli.output import confirm, console, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
 from retrieval.types.memory import ForgetReceipt, ForgetRequest
@@ -35,7 +35,7 @@ def command(
         raise click.UsageError("Give either --speaker or --entity.")
     if not dry_run and not yes:
         what = f"what {speaker!r} said" if speaker is not None else f"all that mentions {entity!r}"
-        click.confirm(f"Delete {what} in {namespace!r}?", abort=True, err=True)
+        confirm(f"Delete {what} in {namespace!r}?")
 
     async def forget(engine: Trivet) -> ForgetReceipt:
         request = ForgetRequest(speaker=speaker, entity=entity, dry_run=dry_run)

@@ -24,6 +24,24 @@ LINE_EVERY_S = 5.0
 """How often progress is told where there is no terminal."""
 
 
+def confirm(question: str) -> None:
+    """Ask whether to go on.
+
+    Raises:
+        Abort: the answer is no.
+        UsageError: there is none, as standard input is no terminal and has ended.
+    """
+    try:
+        is_yes = click.confirm(question, err=True)
+    except click.Abort as exc:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise
+        click.echo(err=True)
+        raise click.UsageError("There is nobody to ask here: --yes goes on without.") from exc
+    if not is_yes:
+        raise click.Abort
+
+
 def print_json(value: Any) -> None:
     """Print anything that msgspec knows, indented, to standard output."""
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))

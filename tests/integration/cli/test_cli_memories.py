@@ -56,6 +56,7 @@ def test_memories_are_deleted_by_ids_or_filters(cli: Cli) -> None:
     assert cli("delete", "-n", "ana", "m0", "m1").output == "2 deleted\n"
     assert "no memory 'm0'" in cli("delete", "-n", "ana", "m0", status=1).output
     cli("delete", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
+    assert "--yes goes on without" in cli("delete", "-n", "ana", "--all", stdin="", status=2).stderr
     assert _ids(cli) == ["m2", "m3", "m4"]
     cli("delete", "-n", "ana", "--speaker", "Ben", stdin="y\n")
     assert _ids(cli) == ["m2", "m4"]
@@ -89,6 +90,7 @@ def test_a_speaker_is_forgotten_after_a_question(cli: Cli) -> None:
     cli("forget", "-n", "ana", status=2)
     assert "would be deleted" in cli("forget", "-n", "ana", "--speaker", "Ben", "--dry-run").output
     cli("forget", "-n", "ana", "--speaker", "Ben", stdin="n\n", status=1)
+    assert "--yes goes on without" in cli("forget", "-n", "ana", "--speaker", "Ben", stdin="", status=2).stderr
     before = _ids(cli)
     receipt = json.loads(cli("forget", "-n", "ana", "--speaker", "Ben", "--yes", "--json").output)
     assert receipt["deleted"]
