@@ -136,6 +136,9 @@ MergeName = Annotated[str, _in_path("the merge's id", 36)]
 Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before")]
 Limit = Annotated[int, QueryParameter(ge=1, le=1_000, description="most entries of the page")]
 
+_TIME_WITHOUT_PLUS = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+ \d\d:\d\d")
+"""What a time becomes whose + is not percent-encoded."""
+
 _NOT_QUERY = frozenset({"api", "data", "request", "self"})
 _FIELDS = {
     "ns": "namespace",
@@ -192,6 +195,8 @@ def _check_query(request: Request[Any, Any, Any], query_string: bytes) -> None:
             raise InvalidInput(f"`{name}` is given twice", loc=(name,))
         elif value == "null" and str not in [inner.annotation for inner in fields[name].inner_types]:
             raise InvalidInput("must not be null; leave it out", loc=(name,))
+        elif _TIME_WITHOUT_PLUS.fullmatch(value):
+            raise InvalidInput("has a blank before its zone: write + as %2B", loc=(name,))
         else:
             given[name] = value
     check_storable(given)

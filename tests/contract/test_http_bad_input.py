@@ -236,6 +236,13 @@ async def test_bad_listings(client: httpx.AsyncClient, subtests: pytest.Subtests
             assert _locs(problem_of(await client.get(f"{MEMORIES}?{query}"), 422)) == [loc]
 
 
+async def test_a_time_whose_plus_was_not_encoded(client: httpx.AsyncClient) -> None:
+    for path in (f"{MEMORIES}?created_after=", "/v1/namespaces/a/entities?as_of="):
+        told = problem_of(await client.get(f"{path}2023-05-08T13:56:00+02:00"), 422)
+        assert str(told["detail"]).endswith("write + as %2B")
+        assert (await client.get(f"{path}2023-05-08T13:56:00%2B02:00")).status_code == 200
+
+
 async def test_parameters_that_there_are_not(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """What was meant is named, or where it belongs."""
     for method, path, meant in (
