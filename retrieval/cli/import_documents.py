@@ -22,6 +22,9 @@ from retrieval.types.document import DocumentInfo, DocumentReceipt
 KINDS_SHOWN = 5
 """How many kinds of files are named of what was skipped."""
 
+_OF_THE_FILE = (("content_base64",), ("media_type",))
+"""The fields of a document that are made of its file; who named the file knows neither."""
+
 PAGE = 200
 """Documents read at once."""
 
@@ -35,7 +38,12 @@ def import_document(file: Path, namespace: str, settings: Settings, *, as_json: 
     if not file.is_file():
         raise InvalidInput("a document is read from a file on disk, which its id follows from")
     document = document_of(file)
-    receipt = with_engine(settings, lambda engine: engine.documents.put(namespace, document))
+    try:
+        receipt = with_engine(settings, lambda engine: engine.documents.put(namespace, document))
+    except InvalidInput as exc:
+        if exc.loc in _OF_THE_FILE:
+            raise InvalidInput(f"{file}: {exc}") from exc
+        raise
     _warn(file, receipt)
     if as_json:
         print_json(receipt)

@@ -26,7 +26,9 @@ def test_a_file_is_imported_as_a_document_and_again_as_the_same(cli: Cli, tmp_pa
 def test_what_is_no_document_is_status_one(cli: Cli, tmp_path: Path) -> None:
     picture = tmp_path / "scan.pdf"
     picture.write_bytes(b"\x89PNG")
-    assert "it is a picture" in cli("import", str(picture), "--format", "document", status=1).output
+    refused = cli("import", str(picture), "--format", "document", status=1).output
+    assert "it is a picture" in refused
+    assert refused.startswith(f"Error: {picture}: ")
     assert "from a file on disk" in cli("import", "-", "--format", "document", stdin="tea", status=1).output
 
 
