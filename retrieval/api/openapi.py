@@ -21,7 +21,7 @@ from litestar.typing import FieldDefinition
 from retrieval.api.bulk import BulkResult
 from retrieval.api.entities import GRAPHML_TYPE
 from retrieval.api.middleware import is_open
-from retrieval.api.openapi_page import PAGE_HEADERS, description_of
+from retrieval.api.openapi_page import EXAMPLE_NAMES, PAGE_HEADERS, description_of
 from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.problems import PROBLEM_TYPE, TITLES, Problem, type_of
 from retrieval.api.tokens import READS
@@ -32,7 +32,7 @@ from retrieval.types.namespace import NamespaceInfo
 from retrieval.types.search import Filters, SearchResult
 
 _TEXTS = msgspec.json.decode(resources.files(__package__).joinpath("openapi.json").read_bytes())
-"""What is said of the whole and of each tag, and examples by operation: `request` and `response`."""
+"""What is said of the whole and of each tag, and examples: of filters, and by operation `request` and `response`."""
 
 _FIELDS = msgspec.json.decode(resources.files(__package__).joinpath("fields.json").read_bytes())
 """What is said of fields that do not say it themselves: `own` by struct and name, `any` by name alone."""
@@ -122,7 +122,9 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
             parameter["schema"] |= parameter["schema"].pop("oneOf", [{}])[0]  # the other one is null: left out
             if parameter["name"] == "filters":
                 del parameter["schema"]
-                parameter["content"] = {JSON_TYPE: {"schema": _reference(Filters)}}
+                parameter["content"] = {JSON_TYPE: {"schema": _reference(Filters), "example": _TEXTS["filters"]}}
+            if parameter["in"] == "path":
+                parameter["example"] = EXAMPLE_NAMES[parameter["name"]]
         if kinds := _STREAMED.get(operation["operationId"]):
             if kinds[0] is not None:
                 operation["requestBody"] = {"required": True, "content": _lines(kinds[0])}

@@ -110,12 +110,15 @@ async def test_every_field_is_described(database_url: str) -> None:
 
 
 async def test_its_examples_are_valid(database_url: str) -> None:
-    """Each body of JSON or of its lines has an example, which fits its schema."""
+    """Each part of a path and each body of JSON or of its lines has an example, which fits its schema."""
     document = await _document(database_url)
     checked = 0
     for key, operation in _operations(document).items():
-        contents = [response.get("content", {}) for response in operation["responses"].values()]
-        for content in (*contents, operation.get("requestBody", {}).get("content", {})):
+        parameters = operation.get("parameters", ())
+        for parameter in (each for each in parameters if each["in"] == "path"):
+            jsonschema_rs.validator_for(parameter["schema"]).validate(parameter["example"])
+        with_content = (*parameters, *operation["responses"].values(), operation.get("requestBody", {}))
+        for content in (part.get("content", {}) for part in with_content):
             for media_type, body in content.items():
                 is_own_document = "additionalProperties" in body["schema"]
                 assert ("example" in body) == ("json" in media_type and not is_own_document), key
