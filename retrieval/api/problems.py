@@ -66,7 +66,8 @@ class NotReady(StoreUnavailable):
     """A part of the server is not ready."""
 
     def __init__(self, parts: list[str]) -> None:
-        super().__init__(f"Not ready: {', '.join(parts)}")
+        loading = parts == ["namespaces"]  # which ends by itself
+        super().__init__(f"Not ready: {', '.join(parts)}" + ("" if loading else "; `trivet doctor` says why"))
         self.faults = [ProblemField(loc=[part], msg="not ready") for part in parts]
 
 

@@ -99,7 +99,9 @@ async def test_not_ready(database_url: str) -> None:
         checks = {"database": True, "migrations": False, "models": True, "namespaces": True}
         app.state.api.opened = Mock(readiness=AsyncMock(return_value=checks))
         answer = await client.get("/health/ready")
-    assert problem_of(answer, 503)["errors"] == [{"loc": ["migrations"], "msg": "not ready"}]
+    problem = problem_of(answer, 503)
+    assert problem["errors"] == [{"loc": ["migrations"], "msg": "not ready"}]
+    assert problem["detail"] == "Not ready: migrations; `trivet doctor` says why"
 
 
 async def test_request_ids(client: httpx.AsyncClient) -> None:
