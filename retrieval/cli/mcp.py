@@ -11,6 +11,7 @@ import click
 
 from retrieval.cli.options import example, namespace_option, settings_options
 from retrieval.settings import Settings
+from retrieval.store.namespaces import check_new_name
 
 
 @click.command(epilog=example("trivet mcp -n ana", "TRIVET_API_KEY=... trivet mcp -n ana --url https://memory.example"))
@@ -22,6 +23,7 @@ def command(settings: Settings, namespace: str, url: str | None) -> None:
 
     Speaks over standard input and output; a running server does over HTTP, at /mcp/NAMESPACE.
     """
+    check_new_name(namespace)  # an assistant would learn of it only when it calls a tool
     if find_spec("mcp") is None:
         raise click.UsageError("the Model Context Protocol's package is missing: pip install 'trivet[mcp]'")
     from trivet import AsyncClient

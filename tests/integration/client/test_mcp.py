@@ -18,6 +18,8 @@ from mcp import Client, StdioServerParameters
 import trivet
 import trivet.mcp
 from retrieval.errors import NO_SUCH_PATH
+from tests.command import NOWHERE
+from tests.command import trivet as run
 from tests.processes import PATIENCE_S, ROOT, environment, python, serving
 from tests.serving import on_a_port, problem_of, served, settings_for
 
@@ -228,6 +230,10 @@ async def test_metadata_hide_no_field_of_a_memory(database_url: str) -> None:
         await client.add(memory)
         async with Client(trivet.mcp.server(client, lambda _: "ana")) as assistant:
             assert json.loads(await ask(assistant, "fetch", id="m1"))["metadata"] == {**fields, "mood": "glad"}
+
+
+def test_a_namespace_that_cannot_be_is_refused_at_once() -> None:
+    assert "1 to 128 letters" in run(NOWHERE, "mcp", "-n", "a b", status=1).stderr
 
 
 _SERVER = """
