@@ -155,7 +155,7 @@ class Preparation:
             models=models,
             degraded=degraded,
             explicit=explicit_weighting(request.mode, request.weights, profile),
-            time=NamedTime.from_query(request.query, query_terms, snapshot.index.memories, view, profile.period_weight),
+            time=NamedTime.from_query(request.query, query_terms, snapshot, view, profile.period_weight),
             rescores=rescores,
             identified=query_terms.identified(snapshot.postings, view.visible) if rescores else frozenset(),
         )

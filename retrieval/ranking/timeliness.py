@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from retrieval.index.columns import Columns
+from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
 from retrieval.legs.base import LegRanking, SearchView, best_first
-from retrieval.legs.query_terms import GRACE, QueryTerms, in_periods, words_of
+from retrieval.legs.query_terms import QueryTerms, in_periods, words_of
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.text.time.periods import Period, without
 from retrieval.text.time.sessions import LAST
@@ -57,11 +58,12 @@ class NamedTime:
 
     @classmethod
     def from_query(
-        cls, text: str, terms: QueryTerms, memories: Columns, view: SearchView, weight: float
+        cls, text: str, terms: QueryTerms, snapshot: NamespaceSnapshot, view: SearchView, weight: float
     ) -> NamedTime | None:
         """None if the query names no time, or no eligible memory is of it."""
         if not weight or not (terms.session or any(not period.vague for period in terms.periods)):
             return None
+        memories = snapshot.index.memories
         # Only speakers of whom something may be seen count.
         codes = memories.speakers.codes.values[: view.visible.size]
         named = [code for code in memories.speakers_named(text) if (view.visible & (codes == code)).any()]
@@ -74,8 +76,12 @@ class NamedTime:
             counted = view.eligible if terms.session.number == LAST else view.visible
             eligible &= _of_session(memories, counted, terms.session.number)
         if terms.periods:
-            created = memories.created.values[:size]
-            eligible &= in_periods(created, terms.periods, grace=timedelta(0) if alone else GRACE)
+            docs = snapshot.postings.period_docs
+            if alone:
+                docs = docs[in_periods(memories.created.values[docs], terms.periods, grace=timedelta(0))]
+            of_time = np.zeros(size, np.bool_)
+            of_time[docs] = True
+            eligible &= of_time
         if not eligible.any():
             return None
         spoken = np.isin(codes, named) if named else np.zeros(size, np.bool_)
