@@ -6,8 +6,13 @@ import ctypes
 import sys
 from collections.abc import Callable
 
-_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
-_MMAP_FROM_BYTES = 1024 * 1024
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
+
+_MMAP_FROM_BYTES = 16 * 1024 * 1024
+"""More than an array has that a search makes of a million memories: the system clears pages whenever it maps them."""
+
+_FREE_BYTES = 32 * 1024 * 1024
+"""What may be free at the heap's end; by default 128 kB, and the system would have to clear pages as often."""
 
 
 def trim_heap() -> None:
@@ -23,13 +28,14 @@ def trim_heap() -> None:
 def limit_free_memory() -> None:
     """Have glibc keep less of what is freed, for a process that runs for long and has many threads.
 
-    Blocks of a megabyte or more are mapped separately, so that freeing them returns them to the system: by default
-    glibc raises that threshold whenever such a block is freed, and 35 MB stayed in a process that had loaded 100,000
-    memories. And threads share a heap, where each would have its own: docs/decisions/0024-mixed-traffic.md.
+    Large blocks are mapped separately, so that freeing them returns them to the system: by default glibc raises that
+    threshold whenever such a block is freed. And threads share a heap, where each would have its own. For the rest there
+    is `trim_heap`. docs/decisions/0024-mixed-traffic.md has what it costs.
     """
     set_option = _libc_function("mallopt")
     if set_option is not None:
         set_option(_M_MMAP_THRESHOLD, _MMAP_FROM_BYTES)
+        set_option(_M_TRIM_THRESHOLD, _FREE_BYTES)
         set_option(_M_ARENA_MAX, 1)
 
 

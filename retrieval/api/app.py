@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import msgspec
@@ -48,6 +48,7 @@ from retrieval.tasks import cancel
 
 MAINTENANCE_INTERVAL_S = 5.0
 TRIM_INTERVAL_S = 300.0
+HEAP_INTERVAL_S = 30.0
 SWITCH_INTERVAL_S = 0.0001
 
 _CONTROLLERS = (
@@ -135,6 +136,7 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
         asyncio.create_task(_logged(engine.warm, "warming", secrets)),
         asyncio.create_task(_repeat(engine.maintain, MAINTENANCE_INTERVAL_S, "maintenance", secrets)),
         asyncio.create_task(_repeat(engine.trim_changes, TRIM_INTERVAL_S, "trimming", secrets)),
+        asyncio.create_task(_repeat(partial(asyncio.to_thread, trim_heap), HEAP_INTERVAL_S, "freeing memory", secrets)),
     )
     try:
         yield
