@@ -80,8 +80,8 @@ def find_names(text: str, tokens: Sequence[Token]) -> Iterator[NameMention]:
             continue
         if token.kind == "word":
             fresh = False
-            if token.text in PLAIN_GIVEN_NAMES:
-                yield NameMention(token.text, False, range(position, position + 1))
+            if without_diacritics(name := _base(token.text)) in PLAIN_GIVEN_NAMES:
+                yield NameMention(name, False, range(position, position + 1))
         elif token.kind == "newline":
             fresh, heading = True, False
         elif token.text in _ENDS_SENTENCE:

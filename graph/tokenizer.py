@@ -66,7 +66,12 @@ _CODE = re.compile(
     r"|(?!Ma?c[A-Z])(?:[A-Z][a-z0-9]+){2,}"  # PascalCase, but not McDonald
     r"|(?=[A-Za-z0-9-]*\d)(?=[A-Za-z0-9-]*[A-Za-z])[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*"  # B2B, 4K, A380, x86
 )
-_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th|s|am|pm|k|m|min|h|hr|hrs|kg|km|lbs?|ft|x)", re.IGNORECASE)
+_AMOUNT = re.compile(
+    r"\d+(?:st|nd|rd|th|s|am|pm|ish|k|m|x|ms|sec|min|h|hrs?|yrs?|mm|cm|km|ft|mg|kg|lbs?|ml|kb|mb|gb|tb|px|r?em|deg|fps|mph)",
+    re.IGNORECASE,
+)
+"""An ordinal or an amount: 2nd, 5pm, 300ms."""
+
 _VERSION = re.compile(r"v\d+(?:\.\d+)*|\d+(?:\.\d+){2,}")
 
 
@@ -86,5 +91,5 @@ def identifier(token: Token) -> str | None:
     if token.kind == "number":
         return token.text if _VERSION.fullmatch(token.text) else None
     if token.kind == "word" and 2 <= len(token.text) <= MAX_WORD_CHARS:
-        return token.text if _CODE.fullmatch(token.text) and not _ORDINAL.fullmatch(token.text) else None
+        return token.text if _CODE.fullmatch(token.text) and not _AMOUNT.fullmatch(token.text) else None
     return None

@@ -37,6 +37,8 @@ def found(text: str, type_: str, **given: str) -> set[str]:
         ("a Los Angeles-based band", {"Los Angeles"}),
         ("the Museum of Science and Industry, Ann and Bob", {"Museum of Science and Industry", "Ann", "Bob"}),
         ("i saw maria and mark my words", {"maria"}),
+        ("i saw mary with mar\u00eda at tom's", {"mary", "mar\u00eda", "tom"}),
+        ("Sarah is here. Mary is not.", {"Sarah", "Mary"}),
         ("Maria, you did it! Mark my words.", {"Maria"}),
         ("Tomaso says hello. Bread rises.", {"Tomaso"}),
         ("Two MONTHS, really, and the UN said no", {"UN"}),
@@ -71,6 +73,11 @@ def test_identifiers() -> None:
     text = "ABC-123 broke v1.2.3 of snake_case in fooBar, mail me@x.org or https://x.org/a?b=1, #tag @bob at 10am"
     expected = {"ABC-123", "v1.2.3", "snake_case", "fooBar", "me@x.org", "https://x.org/a?b=1", "tag", "bob"}
     assert found(text, "identifier") == expected
+
+
+def test_amounts_are_no_identifiers() -> None:
+    text = "16GB and 90min of 60fps, 300ms, 20px, 70kg, 5ish, 2nd, 80s music on a 5G phone, ticket E404"
+    assert found(text, "identifier") == {"5G", "E404"}
 
 
 def test_phrases_of_lower_case_text_meet_in_the_singular() -> None:
