@@ -29,8 +29,8 @@ def limit_free_memory() -> None:
     """Have glibc keep less of what is freed, for a process that runs for long and has many threads.
 
     Large blocks are mapped separately, so that freeing them returns them to the system: by default glibc raises that
-    threshold whenever such a block is freed. And threads share a heap, where each would have its own. For the rest there
-    is `trim_heap`. docs/decisions/0024-mixed-traffic.md has what it costs.
+    threshold whenever such a block is freed. And threads share a heap, where each would have its own; `trim_heap`
+    returns what is free in it. docs/decisions/0024-mixed-traffic.md has what that costs.
     """
     set_option = _libc_function("mallopt")
     if set_option is not None:

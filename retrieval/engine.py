@@ -361,10 +361,11 @@ class Trivet:
 
     async def candidate_inputs(self, answer: Answer) -> CandidateInputs | None:
         """The rescorer's inputs for the memories that the legs ranked, by id, for training."""
-        query, candidates, embedding = answer.query.request.query, answer.ordering.candidates, answer.query.embedding
+        query, candidates = answer.query.request.query, answer.ordering.candidates
+        embedding = await self.embedders.of(answer.namespace.settings.embedder).embed_query(query)
         vectors = QueryVectors(self._pool, answer.index)
         await vectors.read(candidates.docs)
-        known = candidate_inputs(answer.index.memories, vectors, query, await embedding(), candidates)
+        known = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
         if known is None:
             return None
         own = None if known.vectors is None else known.vectors[known.places]

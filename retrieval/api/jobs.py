@@ -41,10 +41,11 @@ class JobsController(Controller):
         request: TypedRequest,
         namespace: Annotated[str | None, QueryParameter(description="only those of this namespace")] = None,
     ) -> JobList:
-        """List jobs: with a token those of a namespace that it opens.
+        """List jobs.
 
         Imports and other work that took more than two seconds: what is under way, whichever process does it, and the
-        last 100. One whose process died is `interrupted` twenty seconds later.
+        last 100. One whose process died is `interrupted` twenty seconds later. Who has a token names a namespace that
+        it opens.
         """
         check_access(request.scope, namespace, writes=namespace is None)  # with a token `namespace` has to be named
         return JobList(jobs=await api.engine.jobs.recent(namespace))

@@ -23,6 +23,9 @@ from retrieval.imports.records import ImportContext, Records, SkippedRecord
 HEAD_BYTES = 256 * 1024
 """As much of a file is looked at to recognise its format."""
 
+_OF_PAGES = frozenset({"count", "total", "limit", "offset", "page", "page_size", "has_more", "next", "previous"})
+"""Names of what servers say of an answer besides its list."""
+
 MAX_RATIO = 250
 """Most bytes of a zip's member per compressed byte; text takes 3 to 30."""
 
@@ -59,15 +62,15 @@ class ImportFile:
 
     @property
     def is_hollow(self) -> bool:
-        """Whether it is empty, or what a server answers that has nothing: `[]`, or an object of such and of numbers."""
+        """Whether it is empty, or what a server answers that has nothing: `[]`, or an object of such and of counts."""
         if not self.head.strip():
             return True
         try:
             value = msgspec.json.decode(self.head.removeprefix(codecs.BOM_UTF8))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
-        values = list(value.values()) if isinstance(value, dict) else [value]
-        return [] in values and all(each in ([], None) or isinstance(each, int) for each in values)
+        lists = [each for name, each in value.items() if name not in _OF_PAGES] if isinstance(value, dict) else [value]
+        return bool(lists) and all(each == [] for each in lists)
 
     @property
     def is_zip(self) -> bool:

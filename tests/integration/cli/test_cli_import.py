@@ -291,6 +291,8 @@ def test_a_memory_whose_lists_are_empty_is_something(cli: Cli, tmp_path: Path) -
     file = tmp_path / "memories.jsonl"
     file.write_text('{"text": "One", "tags": [], "entities": []}\n', encoding="utf-8")
     assert cli("import", file).stdout.startswith("1 line: 1 created")
+    file.write_text('{"results": [], "status": 401}', encoding="utf-8")
+    assert "1 of 1 line rejected" in cli("import", file, status=1).stderr
     file.write_text("[" * 200_000, encoding="utf-8")
     assert "none of these formats" in cli("import", file, status=1).stderr
 
