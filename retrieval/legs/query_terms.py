@@ -123,7 +123,7 @@ def in_periods(created: NDArray[np.int64], periods: Iterable[Period], *, grace: 
     mask = np.zeros(created.size, np.bool_)
     for period in periods:
         if period.month is not None:
-            mask |= _months()[created // _DAY % _CYCLE_DAYS] == period.month
+            mask |= _months().take(created // _DAY, mode="wrap") == period.month
         else:
             mask |= (created >= _since(period.start, -1)) & (created < _since(period.end, 1, grace))
     return mask
