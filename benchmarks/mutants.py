@@ -61,7 +61,7 @@ MUTANTS = [
     without("beginnings of names", "where ns = %(ns)s and token > q.prefix", "test_statements"),
     without("roots of merged entities", 'select entity, root from entity_merge where ns = %(ns)s"'),
     without("a merge that is undone", "delete from entity_merge where ns = %(ns)s and merge"),
-    without("names of paths", 'name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[])"'),
+    without("names of entities", "where e.ns = %(ns)s and e.entity = any(%(entities)s::bigint[])"),
     without("names of packs", "name from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) and type"),
     without("bags of the index", "from bm25_tail where ns = n.ns and doc = any(n.changed)"),
     without("memories by id", '+ _COLUMNS + " from memory m where m.ns = %(ns)s"'),
@@ -125,8 +125,8 @@ MUTANTS = [
     Mutant("rows are not locked", '" order by m.id for update of m"', '" order by m.id"', "test_locks"),
     Mutant(
         "a namespace is not held",
-        'conn.execute(_HOLD + lock, {"ns": ns})',
-        'conn.execute(_HOLD.removesuffix("for "), {"ns": ns})',
+        'fetch(conn, _HOLD + lock, {"ns": ns})',
+        'fetch(conn, _HOLD.removesuffix("for "), {"ns": ns})',
         "test_locks",
     ),
     Mutant(

@@ -97,7 +97,7 @@ class PartialReader:
         try:
             async with self._pool.connection() as conn, one_snapshot(conn):
                 async with asyncio.timeout(deadline_s):
-                    begun = await _begin(conn, namespace, request)
+                    begun = await _begin(conn, namespace, request, query_terms)
                 snapshot = begun.snapshot
                 finding_words = (
                     _postings(conn, begun, query_terms, profile, fan_out) if Leg.BM25 in legs else _nothing()
@@ -144,7 +144,7 @@ async def _nothing() -> None:
     """Stands in for a leg that is not run."""
 
 
-async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest) -> _Begun:
+async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest, query_terms: QueryTerms) -> _Begun:
     asked_at, snapshot = time.monotonic(), await take_snapshot(conn)
     visible_by = seen_by(SearchOptions(as_of=request.as_of, include_superseded=request.include_superseded))
     excluded = replace(request.exclude, ids=[])  # these are left out where texts are read
@@ -163,7 +163,8 @@ async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest)
         column[docs] = values
     index = NamespaceIndex(namespace.ns, snapshot, namespace.generation, known)
     with_metadata = np.flatnonzero(eligible) if request.filters.metadata else None
-    totals = Postings({}, docs.size, int(known.length.values.sum()))
+    in_period = docs[in_periods(known.created.values[docs], query_terms.periods)]
+    totals = Postings({}, docs.size, int(known.length.values.sum()), in_period.astype(np.int32))
     checked = NamespaceSnapshot(namespace, index, microseconds(now), asked_at, totals, with_metadata)
     return _Begun(checked, docs, visible, eligible)
 
@@ -181,8 +182,7 @@ async def _postings(
         if (is_listed := np.isin(docs, begun.docs)).any():
             docs = docs[is_listed]
             found[term] = TermPostings(docs, tfs[is_listed], known.length.values[docs])
-    in_period = begun.docs[in_periods(known.created.values[begun.docs], query_terms.periods)]
-    wanted = replace(begun.snapshot.postings, terms=found, period_docs=in_period.astype(np.int32))
+    wanted = replace(begun.snapshot.postings, terms=found)
     query = bm25_scoring.weigh(wanted, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight)
     best = [bm25_scoring.ranked(query, known, mask, mask, count=fan_out)[0] for mask in begun[2:]]
     await _read_around(conn, begun.snapshot, np.unique(np.concatenate(best)))
