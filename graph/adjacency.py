@@ -143,7 +143,7 @@ class Adjacency(Persistent):
         """All entities that eligible memories mention, and by how many of them each is, most first, ties by id."""
         parts = []
         for number, segment in enumerate(self._segments):
-            there = (self._home[segment.memories] == number) & seen(segment.memories, eligible)
+            there = (self._home[segment.memories] == number) & in_mask(segment.memories, eligible)
             codes = segment.codes[np.repeat(there, np.diff(segment.memory_starts))]
             parts.append((segment.entities, np.bincount(codes, minlength=len(segment.entities))))
         numbers, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
@@ -189,12 +189,10 @@ class Adjacency(Persistent):
             self._put(EdgeSegment((numbers, docs, weights)))
 
 
-def seen(docs: NDArray[Any], eligible: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which memories are eligible; those added since the mask was made are not."""
-    known = docs < len(eligible)
-    mask = np.zeros(len(docs), np.bool_)
-    mask[known] = eligible[docs[known]]
-    return mask
+def in_mask(docs: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which memories a mask has: none added since it was made, nor -1 if, as in an index, its last value is unset."""
+    found: NDArray[np.bool_] = mask[np.minimum(docs, len(mask) - 1)] & (docs < len(mask))
+    return found
 
 
 async def read_edges(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.adjacency import Adjacency, seen
+from graph.adjacency import Adjacency, in_mask
 from graph.forward_chaining import Key, Stated
 from graph.resolution import MENTIONS_CAP
 
@@ -77,7 +77,7 @@ class VisibleGraph:
     def docs_of(self, entity: int) -> NDArray[np.int64]:
         """The memories that mention an entity, latest addition first."""
         docs = self._graph.docs_of(entity)
-        return docs[seen(docs, self._visible)]
+        return docs[in_mask(docs, self._visible)]
 
     def relations_of(self, entity: int) -> tuple[list[Relation], bool]:
         """The relations of an entity, the most often stated first; and whether there may be more."""

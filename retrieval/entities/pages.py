@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.adjacency import seen
+from graph.adjacency import in_mask
 from graph.inference import triple_text
 from graph.visible import MAX_EVIDENCE, Relation
 from retrieval.answer.snippet import snippet
 from retrieval.entities.view import MAX_TIES, EntityView, entity_code
 from retrieval.errors import InvalidInput
 from retrieval.index.columns import from_microseconds
-from retrieval.index.slots import NO_SLOT
 from retrieval.store import entities, memories
 from retrieval.store.entities import BY_HAND, StoredEntity, StoredMerge
 from retrieval.store.memories import Hydrated
@@ -84,7 +83,7 @@ async def aliases_of(view: EntityView, entity: StoredEntity, merged: Sequence[St
     names = [each.name for each in merged]
     for alias in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
         slots = view.snapshot.index.memories.slots.of(alias.docs[alias.docs != BY_HAND])
-        if BY_HAND in alias.docs or seen(slots[slots != NO_SLOT], view.seen.eligible).any():
+        if BY_HAND in alias.docs or in_mask(slots, view.seen.eligible).any():
             names.append(alias.name)
     return sorted(set(names) - {entity.name})
 

@@ -16,7 +16,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from graph.adjacency import Adjacency, read_edges
+from graph.adjacency import Adjacency, in_mask, read_edges
 from graph.forward_chaining import Stated
 from graph.merges import moved, read_roots, unified
 from graph.persistent import Persistent, part_of
@@ -30,7 +30,7 @@ from retrieval.index.entity_names import EntityNames, read_names
 from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import FEW_VECTORS, MemoryRows
-from retrieval.index.slots import NO_SLOT, Slots, in_mask, slotted
+from retrieval.index.slots import NO_SLOT, Slots, slotted
 from retrieval.index.terms import TermCache
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot, take_snapshot
 from retrieval.store.entities import BY_HAND

@@ -11,8 +11,9 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from graph.adjacency import in_mask
 from postgres.connection import Connection
-from retrieval.index.slots import Slots, in_mask
+from retrieval.index.slots import Slots
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable
 from retrieval.store.bm25.segments import read_all
 

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.features import EMBEDDING_DIM
+from graph.adjacency import in_mask
 from graph.persistent import Persistent
 from native import Array, address, function
 from native.worker_pool import WorkerPool
-from retrieval.index.slots import GrowableArray, in_mask
+from retrieval.index.slots import GrowableArray
 
 NO_ROW = -1
 

@@ -133,12 +133,6 @@ class GrowableArray(Persistent):
             self.values = grown
 
 
-def in_mask(slots: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which of some slots a mask has, whose last value is never set: `NO_SLOT` and those beyond it are not."""
-    found: NDArray[np.bool_] = mask[np.minimum(slots, len(mask) - 1)]
-    return found
-
-
 def slotted(slots: Slots, stored: Stored) -> Stored:
     """Vectors read by ordinal, with slots instead; every ordinal must have a slot."""
     return stored._replace(docs=slots.of(stored.docs), turns=slots.of(stored.turns))

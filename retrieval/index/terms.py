@@ -14,10 +14,11 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 import native
+from graph.adjacency import in_mask
 from graph.persistent import Persistent
 from retrieval.index.columns import Columns
 from retrieval.index.packed_postings import PackedPostings
-from retrieval.index.slots import GrowableArray, in_mask
+from retrieval.index.slots import GrowableArray
 from retrieval.store.bm25.blocks import PostingArrays, PostingTable
 
 MOST_BYTES = 32 * 1024 * 1024

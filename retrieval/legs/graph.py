@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from graph.adjacency import seen
+from graph.adjacency import in_mask
 from graph.neighbourhood import Bounds, View
 from graph.traversal import begin, walk
 from retrieval.index.query_vectors import cosines
@@ -169,7 +169,7 @@ def spread_to_neighbours(
             if beside >= 0:
                 reached[beside] = reached.get(beside, 0.0) + share * activation
     docs = np.array([*reached], np.int64)
-    found = seen(docs, eligible)
+    found = in_mask(docs, eligible)
     return docs[found], np.array([*reached.values()])[found] / (1 + 2 * share)
 
 

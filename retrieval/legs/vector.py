@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from graph.adjacency import in_mask
 from native.worker_pool import WorkerPool
 from retrieval.index.query_vectors import cosines
-from retrieval.index.slots import in_mask
 from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.store import vector_index
 from retrieval.store import vectors as stored_vectors
