@@ -7,6 +7,8 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
+from native.malloc import trim_heap
+
 TEXTS_PER_BATCH = 6
 """Most texts in one run.
 
@@ -57,11 +59,12 @@ def encode(session: ort.InferenceSession, inputs: Inputs) -> NDArray[np.float32]
 
 
 def shrink_arena(session: ort.InferenceSession) -> None:
-    """Shrink a session's memory arena, which holds 15 MB for each thread that ran a long text.
+    """Return to the system what a session's memory arena holds: 15 MB for each thread that ran a long text.
 
     Shrinking after every run would take a tenth of its time. This costs a run of one word piece.
     """
     session.run(["embedding"], batch_inputs([[0]]), _SHRINK_ARENA)
+    trim_heap()
 
 
 def batches_by_length(texts: Sequence[Sequence[int]]) -> Iterator[list[int]]:

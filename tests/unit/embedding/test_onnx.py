@@ -284,6 +284,7 @@ async def main():
     onnx.IDLE_S = 0.05
     malloc.limit_free_memory()  # as a server does
     embedder = onnx.OnnxEmbedder(Path({str(MODEL)!r}), Path({str(TOKENIZER)!r}), document_threads=8)
+    malloc.trim_heap()  # as well; else what is free by now would serve the documents, too
     before, query = resident(), await embedder.embed_query("harbour")
     long = ["word " * 254] * 16
     vectors = await embedder.embed_documents(long)
