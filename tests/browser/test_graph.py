@@ -125,6 +125,15 @@ def test_an_answer_that_comes_too_late_is_left_out(console: Console) -> None:
         expect(steps.filter(has_text=name)).to_have_count(0)
 
 
+def test_a_graph_that_is_still_read_is_not_called_empty(console: Console) -> None:
+    page, held = console.page, list[Route]()
+    page.route("**/graph?*", lambda route: held.append(route))
+    page.goto(f"{console.url}/#/{NAMESPACE}/graph")
+    expect(page.get_by_role("heading", name="Reading…")).to_be_visible()
+    held[0].continue_()
+    expect(page.get_by_role("heading", name="in view")).not_to_have_text("0 entities in view")
+
+
 def test_an_error_stays_with_what_failed(console: Console) -> None:
     ids = entity_ids(console)
     console.page.route("**/paths?*", lambda route: route.fulfill(status=500, json={"detail": "too many steps"}))

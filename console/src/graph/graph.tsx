@@ -33,6 +33,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
   const [path, setPath] = useState<ReadonlySet<string>>(new Set());
   const [paths, setPaths] = useState<Paths>();
   const [error, setError] = useState<Error>();
+  const [underWay, setUnderWay] = useState(0);
 
   // What is in view now: an answer that comes for something else is too late.
   const place = JSON.stringify([selected, target, names, filters.request]);
@@ -41,6 +42,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
   now.current = { place, ground };
   const read = async (scope: "place" | "ground", work: () => Promise<() => void>): Promise<void> => {
     const begun = now.current;
+    setUnderWay((n) => n + 1);
     try {
       const show = await work();
       if (begun[scope] !== now.current[scope]) return;
@@ -48,6 +50,8 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
       setError(undefined);
     } catch (failure) {
       if (begun.place === now.current.place) setError(failure as Error);
+    } finally {
+      setUnderWay((n) => n - 1);
     }
   };
   const query = requestFilters(filters);
@@ -148,7 +152,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
         ) : isEmpty ? (
           <NoneYet namespace={namespace} />
         ) : (
-          <Overview namespace={namespace} graph={shown} onHover={setHovered} />
+          <Overview namespace={namespace} graph={shown} isLoading={underWay > 0} onHover={setHovered} />
         )}
         {selected && <PathForm namespace={namespace} source={selected} />}
         <Filters filters={filters} types={typesOf(graph)} onChange={setFilters} />
@@ -188,15 +192,18 @@ function Way({ namespace, names, memory }: { namespace: string; names: string[];
 interface OverviewProps {
   namespace: string;
   graph: GraphInView;
+  isLoading: boolean;
   onHover: (id: string | undefined) => void;
 }
 
 /** The entities in view as links, the most mentioned first. */
-function Overview({ namespace, graph, onHover }: OverviewProps) {
+function Overview({ namespace, graph, isLoading, onHover }: OverviewProps) {
   const entities = [...graph.nodes.values()].sort((a, b) => b.mentions - a.mentions);
   return (
     <section class="panel">
-      <h2>{counted(entities.length, "entity", "entities")} in view</h2>
+      <h2>
+        {entities.length === 0 && isLoading ? "Reading…" : `${counted(entities.length, "entity", "entities")} in view`}
+      </h2>
       <ul class="entity-list">
         {entities.map(({ id, name, type, mentions }) => (
           <li key={id} onMouseEnter={() => onHover(id)} onMouseLeave={() => onHover(undefined)}>
