@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, LiteralString
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,8 +45,6 @@ _CHANGED = _CHECK_WIDTH - 1
 
 _FETCH = PreparedStatement(postings.FETCH_TERMS)
 
-_settings_decoder = msgspec.json.Decoder(NamespaceSettings)
-
 
 class FollowedIndex:
     """An index that follows what is written to its namespace.
@@ -57,12 +54,11 @@ class FollowedIndex:
         expects_changes: whether the next check is likely to find changes.
     """
 
-    def __init__(self, index: NamespaceIndex, settings: NamespaceSettings, *, stored_settings: str = "") -> None:
-        """Follow from the index's snapshot on; `stored_settings` are the same as the database holds them, if known."""
+    def __init__(self, index: NamespaceIndex, settings: NamespaceSettings) -> None:
+        """Follow from the index's snapshot on."""
         self.index = index
         self.settings = settings
         self.expects_changes = False
-        self._stored_settings = stored_settings
         self._is_broken = False
         """Whether changes were applied only in part, so that the index must not be used."""
         self._extras = _CheckExtras(index)
@@ -111,8 +107,7 @@ class FollowedIndex:
         self.expects_changes = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)
         extras.take_in(answers)
-        if stored != self._stored_settings:
-            self._stored_settings, self.settings = stored, _settings_decoder.decode(stored)
+        self.settings = namespaces.settings_of(stored)
         namespace = Namespace(ns, name, self.settings, next_doc, generation)
         return Checked(namespace, index, now, asked_at)
 

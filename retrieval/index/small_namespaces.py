@@ -9,8 +9,6 @@ import time
 from collections.abc import Collection
 from typing import LiteralString
 
-import msgspec
-
 from graph.adjacency import Adjacency
 from graph.merges import unified
 from postgres.arrays import array_text, transposed
@@ -26,8 +24,7 @@ from retrieval.index.rows import MemoryRows
 from retrieval.index.snapshot import Checked
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
-from retrieval.store.namespaces import CURRENT, Namespace
-from retrieval.types.namespace import NamespaceSettings
+from retrieval.store.namespaces import CURRENT, Namespace, settings_of
 
 MOST_ORDINALS = 1_000
 """Most ordinals of a small namespace."""
@@ -52,8 +49,8 @@ async def read(conn: Connection, name: str, terms: Collection[int]) -> tuple[Fol
     found = await _READ.rows(conn, parameters)
     if not found:
         return None
-    namespace, parts = found[0][:_NAMESPACE_WIDTH], found[0][_NAMESPACE_WIDTH:]
-    ns, settings, next_doc, generation, now, *snapshot = namespace
+    current, parts = found[0][:_NAMESPACE_WIDTH], found[0][_NAMESPACE_WIDTH:]
+    ns, stored, next_doc, generation, now, *snapshot = current
     read = MemoryRows.from_row(parts[: rows.WIDTH])
     columns = Columns()
     columns.take(read.columns, read.links)
@@ -65,7 +62,5 @@ async def read(conn: Connection, name: str, terms: Collection[int]) -> tuple[Fol
     if read.vectors is not None:
         vectors.put(*read.vectors, version=vectors.version)
     index.terms.put(postings.decode_terms(transposed(parts[rows.WIDTH :]), terms), terms, additions=0)
-    decoded = msgspec.json.decode(settings, type=NamespaceSettings)
-    namespace = Namespace(ns, name, decoded, next_doc, generation)
-    followed = FollowedIndex(index, decoded, stored_settings=settings)
-    return followed, Checked(namespace, index, now, asked_at)
+    namespace = Namespace(ns, name, settings_of(stored), next_doc, generation)
+    return FollowedIndex(index, namespace.settings), Checked(namespace, index, now, asked_at)

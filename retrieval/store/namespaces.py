@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
@@ -165,6 +166,12 @@ async def _find(conn: Connection, name: str) -> Namespace | None:
 async def _lock_or_create(conn: Connection, name: str, embedder: EmbedderName) -> Namespace:
     [row] = await fetch(conn, _LOCK_OR_CREATE, {"name": name, "embedder": embedder})
     return _decoded(*row)
+
+
+@lru_cache(maxsize=256)
+def settings_of(stored: str) -> NamespaceSettings:
+    """The settings that `CURRENT` selects; cached, as every query reads those of its namespace."""
+    return msgspec.json.decode(stored, type=NamespaceSettings)
 
 
 def _decoded(ns: int, name: str, settings: dict[str, Any], *others: Any) -> Namespace:
