@@ -505,8 +505,7 @@ class Trivet:
 def load_models() -> None:
     """Load the embedder and the models of the shipped default profile: processes forked afterwards share their memory.
 
-    Raises:
-        InvalidInput, ModelFileError: as `Trivet.open` does.
+    Raises InvalidInput and ModelFileError as `Trivet.open` does.
     """
     folder = models_dir()
     load_model(folder / MODEL_FILE, folder / TOKENIZER_FILE)

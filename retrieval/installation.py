@@ -16,12 +16,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def models_dir() -> Path:
-    """The folder of the bundled models.
-
-    Returns:
-        `retrieval/_models`, where the wheel puts them, if it exists; else the checkout's `models/` beside the package.
-            Missing and damaged files are left to `check_model_file`.
-    """
+    """The folder of the bundled models: `retrieval/_models`, where the wheel puts them, or the checkout's `models/`."""
     installed = _PACKAGE / "_models"
     return installed if installed.is_dir() else _PACKAGE.parent / "models"
 
@@ -46,11 +41,7 @@ def fault_of(file: Path, checksum: str) -> str | None:
 
 
 def check_model_file(file: Path) -> None:
-    """Check that a bundled model file is intact; files not listed in `SHA256SUMS` are not checked.
-
-    Raises:
-        ModelFileError: it is missing or damaged.
-    """
+    """Raise ModelFileError if a model file that `SHA256SUMS` lists is missing or damaged."""
     checksum = checksums(file.parent).get(file.name)
     fault = None if checksum is None else fault_of(file, checksum)
     if fault is not None:

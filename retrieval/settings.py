@@ -27,8 +27,7 @@ EMBEDDED = "embedded"
 def default_data_dir() -> Path:
     """Where the embedded database lives: the user's data folder, for root /var/lib/trivet.
 
-    PostgreSQL refuses to run as root and runs under a user of its own then, who could not
-    enter root's home.
+    PostgreSQL refuses to run as root and runs under a user of its own then, who could not enter root's home.
     """
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return Path("/var/lib/trivet")
@@ -229,8 +228,7 @@ class Settings:
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
         """Read `TRIVET_*`; `overrides` that are not None win. An unknown variable is warned of.
 
-        Raises:
-            SettingsError: a value of the wrong type or out of range, with the variable's name.
+        Raises SettingsError, with the variable's name, for a value of the wrong type or out of range.
 
         >>> Settings.from_env({"TRIVET_PORT": "9000"}).port
         9000

@@ -88,8 +88,7 @@ _undecoded_decoder = msgspec.json.Decoder(_Undecoded)
 def parse_batch(raw: bytes) -> list[Parsed]:
     """Parse the memories of `{"memories": [...]}`; each is parsed whatever is wrong with the others.
 
-    Raises:
-        InvalidInput: the batch as a whole is wrong: not JSON, an unknown field, no or too many memories.
+    Raises InvalidInput if the batch as a whole is wrong: not JSON, an unknown field, no or too many memories.
     """
     if check_structure(raw, MAX_BATCH_STRUCTURE_BYTES) > MAX_BATCH:
         raise InvalidInput(f"must be a list of 1 to {MAX_BATCH:,}", loc=("memories",))
@@ -122,8 +121,7 @@ def _id_in(raw: bytes) -> str | None:
 def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     """Decode one JSON document or line; lone surrogates become null bytes.
 
-    Raises:
-        InvalidInput: it is not JSON, not of the decoder's type, or far too large; names the field.
+    Raises InvalidInput, which names the field, if it is not JSON, not of the decoder's type, or far too large.
     """
     check_sizes(raw)
     check_structure(raw, MAX_STRUCTURE_BYTES)
@@ -168,10 +166,8 @@ def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 def check_structure(raw: bytes, max_bytes: int) -> int:
     """Count the items of the lists in a JSON object, an upper bound; 0 for small documents, which are not checked.
 
-    Reads in chunks, so that other threads can take the GIL in between.
-
-    Raises:
-        InvalidInput: more than `max_bytes` bytes are outside strings.
+    Reads in chunks, so that other threads can take the GIL in between. Raises InvalidInput if more than `max_bytes` are
+    outside strings.
     """
     if len(raw) <= SMALL_BYTES:
         return 0
@@ -196,12 +192,9 @@ def check_structure(raw: bytes, max_bytes: int) -> int:
 
 
 def check_sizes(raw: bytes | msgspec.Raw) -> None:
-    """Reject a memory or a request with far too much metadata or filters before decoding it.
+    """Raise InvalidInput for a memory or a request with far too much metadata or filters, before decoding it.
 
     Borderline sizes are left to `check_storable`, malformed JSON to the decoder.
-
-    Raises:
-        InvalidInput: with the field.
     """
     if len(raw) <= MAX_METADATA_BYTES:
         return
@@ -219,11 +212,7 @@ def _too_large(most: int, loc: tuple[str | int, ...]) -> InvalidInput:
 
 
 def check_query(query: str, field: str = "query") -> None:
-    """Reject a blank query.
-
-    Raises:
-        InvalidInput: it is blank.
-    """
+    """Raise InvalidInput for a blank query."""
     if not query.strip():
         raise InvalidInput("must not be blank", loc=(field,))
 
@@ -231,8 +220,7 @@ def check_query(query: str, field: str = "query") -> None:
 def cursor_position(cursor: str | None, *, first: int, last: int) -> int:
     """The position after which the next page starts: `first` without a cursor, at most `last`.
 
-    Raises:
-        InvalidInput: no earlier page gave this cursor.
+    Raises InvalidInput for a cursor that no earlier page gave.
     """
     if cursor is None:
         return first
@@ -242,25 +230,19 @@ def cursor_position(cursor: str | None, *, first: int, last: int) -> int:
 
 
 def check_names(**names: str | None) -> None:
-    """Reject names that clients and proxies drop from the end of a path as relative segments.
-
-    Raises:
-        InvalidInput: one is `.` or `..`; names the field.
-    """
+    """Raise InvalidInput, with the field, for `.` and `..`, which clients and proxies drop from the end of a path."""
     for field, name in names.items():
         if name in (".", ".."):
             raise InvalidInput("must not be `.` or `..`: a URL with it would be that of something else", loc=(field,))
 
 
 def check_storable(value: Any, loc: tuple[str | int, ...] = (), nesting: int = 0) -> None:
-    """Reject values that the types allow but the store cannot hold or return.
+    """Raise InvalidInput, with the path, for a value that the types allow but the store cannot hold or return.
 
     These are null bytes and lone surrogates in strings, times in the year 1 or 9999 (which may leave the calendar in
     another time zone), integers beyond 64 bits, nesting deeper than `MAX_NESTING`, and metadata and filters beyond
-    their limits. `nesting` counts the lists and objects around the value.
-
-    Raises:
-        InvalidInput: with the path of the value, or of the outermost value if the nesting is too deep.
+    their limits. `nesting` counts the lists and objects around the value; if it is nested too deeply, the path is
+    that of the outermost one.
     """
     if value is None or value is True or value is False:  # most fields of a request
         return

@@ -158,9 +158,7 @@ class StateOrder:
 def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArray[np.float64]:
     """For each memory, the share of the others' scores that older ones have; those of the same time count half.
 
-    Args:
-        scores: positive, shape (n,).
-        times: shape (n,), in any unit; negative ones make it the share of newer memories.
+    Scores are positive; times are in any unit, and negative ones make it the share of newer memories; shape (n,) each.
     """
     moments, places = np.unique(times, return_inverse=True)
     at_moment = np.bincount(places, scores, moments.size)

@@ -1,4 +1,4 @@
-"""Agreement of two rankings of one query; no I/O."""
+"""Agreement of two rankings of one query, given as ids, best first and without repeats; no I/O."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ PERSISTENCE = 0.9
 
 
 def overlap(one: Sequence[str], other: Sequence[str]) -> float:
-    """Share of ids that two rankings have in common: |A ∩ B| / max(|A|, |B|).
-
-    Args:
-        one: best-first ids, no repeats.
-        other: the other ranking, likewise.
-
-    Returns:
-        In [0, 1]; 1 for two empty rankings.
+    """Share of ids that two rankings have in common: |A ∩ B| / max(|A|, |B|); 1 for two empty ones.
 
     >>> overlap(["a", "b", "c"], ["c", "d", "a"])
     0.6666666666666666
@@ -41,13 +34,8 @@ def rank_biased_overlap(one: Sequence[str], other: Sequence[str], *, p: float = 
     Webber, Moffat and Zobel, A similarity measure for indefinite rankings, ACM TOIS 28(4), 2010,
     doi:10.1145/1852102.1852106, equation 32.
 
-    Args:
-        one: best-first ids, no repeats.
-        other: the other ranking, likewise.
-        p: probability that a reader continues from one rank to the next, in (0, 1).
-
-    Returns:
-        In [0, 1]; 1 for equal rankings, including two empty ones, 0 if only one is empty.
+    `p`, in (0, 1), is the probability that a reader continues from one rank to the next. Returns 1 for equal rankings,
+    including two empty ones, and 0 if only one is empty.
 
     >>> round(rank_biased_overlap(["a", "b", "c"], ["a", "c", "b"]), 4)
     0.955
@@ -71,9 +59,7 @@ def kendall_tau(one: Sequence[str], other: Sequence[str]) -> float | None:
     """Kendall's tau of the ids that both rankings have: (concordant - discordant) / all pairs.
 
     Kendall, A new measure of rank correlation, Biometrika 30, 1938, doi:10.1093/biomet/30.1-2.81; there are no ties.
-
-    Returns:
-        In [-1, 1]; None with fewer than two common ids.
+    None with fewer than two common ids.
 
     >>> kendall_tau(["a", "b", "c"], ["a", "c", "x", "b"])
     0.3333333333333333
