@@ -39,6 +39,7 @@ FOR_ALL_NAMESPACES = {
 
 _VERB = re.compile(r"\s*(select|insert|update|delete|with|copy|merge|truncate)\b", re.IGNORECASE)
 _PLACE = re.compile(r"%\((\w+)\)[sbt]")
+_CONDITION = re.compile(r"<(?:which|visible|eligible)>")
 _STATEMENTS = (ast.SelectStmt, ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
 
 
@@ -82,7 +83,7 @@ def has_rows(statement: str) -> bool:
 def statements_of(*packages: str) -> list[Statement]:
     """Every statement among the constants of these packages' modules, but for what measures whole databases.
 
-    A part that ends where a condition follows at run time is completed with `true`.
+    In the place of a condition that is put in at run time stands `true`.
     """
     found: dict[str, str] = {}
     for module in _modules(packages):
@@ -121,7 +122,7 @@ def _texts(value: object, seen: set[int]) -> Iterator[str]:
 
 def _whole(statement: Statement) -> Statement | None:
     """A statement that can be parsed; None for English that begins with a verb of SQL."""
-    for text in (statement.text, statement.text + " true"):
+    for text in (_CONDITION.sub("true", statement.text), statement.text + " true"):
         whole = Statement(statement.where, text)
         with suppress(ParseError):
             whole.unbound(frozenset())

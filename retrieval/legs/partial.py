@@ -42,16 +42,17 @@ from retrieval.types.search import Degradation, Leg, SearchOptions, SearchReques
 _STEPS = 2 * (BESIDE + len(bm25_scoring.BEFORE_SHARES))
 """How many turns to read on each side of the best: their context, and as many again that the query may not see."""
 
-_MEMORIES: tuple[LiteralString, LiteralString, LiteralString] = (
-    """
+_MEMORIES: LiteralString = """
     select next_doc, clock_timestamp(), memories.* from namespace n cross join lateral (
         select string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
             string_agg(timestamptz_send(created_at), ''), string_agg(boolsend(visible), ''),
             string_agg(boolsend(eligible), '')
-        from (select doc, length, created_at, (""",
-    ") is true as visible, (",
-    ") is true as eligible from memory m where m.ns = n.ns order by doc) as m) as memories where n.ns = %(ns)s",
-)
+        from (
+            select doc, length, created_at, (<visible>) is true as visible, (<eligible>) is true as eligible
+            from memory m where m.ns = n.ns order by doc
+        ) as m
+    ) as memories where n.ns = %(ns)s
+"""
 
 
 class _Begun(NamedTuple):
@@ -149,7 +150,7 @@ async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest,
     visible_by = seen_by(SearchOptions(as_of=request.as_of, include_superseded=request.include_superseded))
     excluded = replace(request.exclude, ids=[])  # these are left out where texts are read
     eligible_by = seen_by(replace(request, exclude=excluded))
-    statement = _MEMORIES[0] + visible_by.condition + _MEMORIES[1] + eligible_by.condition + _MEMORIES[2]
+    statement = _MEMORIES.replace("<visible>", visible_by.condition).replace("<eligible>", eligible_by.condition)
     found = await fetch(conn, statement, {**eligible_by.parameters, "ns": namespace.ns}, binary=True)
     if not found:
         raise NamespaceNotFound(namespace.name)

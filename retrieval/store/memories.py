@@ -76,7 +76,7 @@ _HISTORY = (
 DECODED_AT_ONCE = 32
 """Memories decoded before yielding to the event loop: each may have 64 KB of metadata."""
 
-_LIST = (_READ + " and m.doc > %(after)s and ", " order by m.doc limit %(limit)s")
+_LIST = _READ + " and m.doc > %(after)s and <which> order by m.doc limit %(limit)s"
 
 # psycopg's JSON decoding takes longer than all other columns together.
 _SHOWN: LiteralString = """
@@ -250,7 +250,7 @@ async def page(conn: Connection, ns: int, filters: Filters, *, after: int, limit
     """Memories that match the filters with ordinals above `after`, in the order of insertion."""
     which = seen_by(SearchOptions(filters=filters, include_superseded=True))
     parameters = {**which.parameters, "ns": ns, "after": after, "limit": limit}
-    return await _all_stored(await conn.execute(_LIST[0] + which.condition + _LIST[1], parameters))
+    return await _all_stored(await conn.execute(_LIST.replace("<which>", which.condition), parameters))
 
 
 class Hydrated:

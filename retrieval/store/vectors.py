@@ -119,14 +119,12 @@ MAX_EF_SEARCH = 1_000
 """The greatest `ef_search` that pgvector allows."""
 
 # The indexed expression is the embedding followed by the namespace's direction (migration 8).
-_BY_INDEX: tuple[LiteralString, LiteralString] = (
-    "select m.doc, -(m.embedding <#> %(embedding)s) from memory m where m.ns = %(ns)s and m.indexed and ",
-    """
+_BY_INDEX: LiteralString = """
+    select m.doc, -(m.embedding <#> %(embedding)s) from memory m where m.ns = %(ns)s and m.indexed and <which>
     order by (m.embedding || namespace_direction(m.ns))::halfvec(400)
         <#> (%(embedding)s::halfvec || namespace_direction(%(ns)s))::halfvec(400)
     limit %(k)s
-    """,
-)
+"""
 
 # The index is forced here: a generic plan cannot know how many memories meet the conditions, and would sort the
 # namespace. Later results of an iterative scan may be nearer than earlier ones; strict order would discard them.
@@ -136,16 +134,13 @@ _GO_BY_INDEX: LiteralString = """
            set_config('hnsw.ef_search', %(ef_search)s, true)
 """
 
-_EXACTLY: tuple[LiteralString, LiteralString] = (
-    "select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and ",
-    """ order by similarity desc, m.id collate "C" limit %(k)s""",
-)
+_EXACTLY: LiteralString = """
+    select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and <which>
+    order by similarity desc, m.id collate "C" limit %(k)s
+"""
 
-# Those that do not stand in the index (store/vector_index.py).
-_UNINDEXED: tuple[LiteralString, LiteralString] = (
-    _EXACTLY[0] + "not m.indexed and ",
-    " order by similarity desc limit %(k)s",
-)
+# Those that do not stand in the index (store/vector_index.py), with ties in any order.
+_UNINDEXED = _EXACTLY.replace("<which>", "not m.indexed and <which>").replace(', m.id collate "C"', "")
 
 
 def breadth(ef_search: int, memories: int, share: float) -> int:
@@ -173,12 +168,12 @@ async def by_index(
     # A pipeline is one round trip and one transaction, which the local settings need.
     async with conn.pipeline():
         await conn.execute(_GO_BY_INDEX, {"ef_search": str(ef_search)})
-        cursor = await conn.execute(_BY_INDEX[0] + which.condition + _BY_INDEX[1], parameters, binary=True)
-        unindexed = await conn.execute(_UNINDEXED[0] + which.condition + _UNINDEXED[1], parameters, binary=True)
+        cursor = await conn.execute(_BY_INDEX.replace("<which>", which.condition), parameters, binary=True)
+        unindexed = await conn.execute(_UNINDEXED.replace("<which>", which.condition), parameters, binary=True)
     return await cursor.fetchall() + await unindexed.fetchall()
 
 
 async def exactly(conn: Connection, ns: int, embedding: HalfVector, *, k: int, which: Which) -> list[tuple[int, float]]:
     """Exact nearest neighbours among some memories: like `by_index`, but in order, ties by id."""
     parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
-    return await fetch(conn, _EXACTLY[0] + which.condition + _EXACTLY[1], parameters, binary=True)
+    return await fetch(conn, _EXACTLY.replace("<which>", which.condition), parameters, binary=True)
