@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, LiteralString, NamedTuple
@@ -81,30 +81,17 @@ _LOCK = "select ns from namespace where name = %(name)s for update"
 # What concerns a large part of a namespace, or thousands of chunks, takes longer than other statements may.
 ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
 
-_DELETE = {
-    "supersessions": "delete from supersession where ns = %(ns)s",
-    "memories": "delete from memory where ns = %(ns)s",
-    "memory_changes": "delete from memory_change where ns = %(ns)s",
-    "index_files": "delete from index_file where ns = %(ns)s",
-    "turns": "delete from turn where ns = %(ns)s",
-    "new_embeddings": "delete from new_embedding where ns = %(ns)s",
-    "bm25_tail": "delete from bm25_tail where ns = %(ns)s",
-    "bm25_postings": "delete from bm25_posting where ns = %(ns)s",
-    "bm25_segments": "delete from bm25_segment where ns = %(ns)s",
-    "bm25_tombstones": "delete from bm25_tombstone where ns = %(ns)s",
-    "mentions": "delete from mention where ns = %(ns)s",
-    "relations": "delete from relation where ns = %(ns)s",
-    "entity_aliases": "delete from entity_alias where ns = %(ns)s",
-    "entity_merges": "delete from entity_merge where ns = %(ns)s",
-    "entity_tokens": "delete from entity_token where ns = %(ns)s",
-    "entities": "delete from entity where ns = %(ns)s",
-    "feedback": "delete from feedback where ns = %(ns)s",
-    "queries": "delete from query_log where ns = %(ns)s",
-    "shadow_runs": "delete from shadow_run where ns = %(ns)s",
-    "jobs": "delete from job where ns = %(ns)s",
-    "journals": "delete from journal where ns = %(ns)s",
-    "namespaces": "delete from namespace where ns = %(ns)s",
-}
+# By the key of the receipt.
+_TABLES: Mapping[str, LiteralString] = {
+    "supersessions": "supersession", "memories": "memory", "memory_changes": "memory_change",
+    "index_files": "index_file", "turns": "turn", "new_embeddings": "new_embedding",
+    "bm25_tail": "bm25_tail", "bm25_postings": "bm25_posting", "bm25_segments": "bm25_segment",
+    "bm25_tombstones": "bm25_tombstone", "mentions": "mention", "relations": "relation",
+    "entity_aliases": "entity_alias", "entity_merges": "entity_merge", "entity_tokens": "entity_token",
+    "entities": "entity", "feedback": "feedback", "queries": "query_log", "shadow_runs": "shadow_run",
+    "jobs": "job", "journals": "journal", "namespaces": "namespace",
+}  # fmt: skip
+_DELETE = {what: "delete from " + table + " where ns = %(ns)s" for what, table in _TABLES.items()}
 
 
 class Namespace(NamedTuple):
