@@ -220,7 +220,7 @@ async def read_edges(
 
 
 def id_ranges(parts: int) -> Iterator[tuple[int, int]]:
-    """Closed ranges of equal size; as the ids of entities are hashes, they hold about as many entities each."""
+    """Closed ranges of equal size of 64-bit hashes, so that of entities or terms each has about as many."""
     for start, end in pairwise(-(2**63) + part * 2**64 // parts for part in range(parts + 1)):
         yield start, end - 1
 

@@ -64,7 +64,8 @@ async def examine(settings: Settings, *checks: Check) -> list[Finding]:
             await check_session(db, url)
             findings.append(Finding("database", True, describe(url)))
             findings += (found := await check_database(db, settings.embedder))
-            for check in checks if _is_migrated(found) else ():
+            is_migrated = all(finding.ok for finding in found if finding.name == "migrations")
+            for check in checks if is_migrated else ():
                 findings += await check(db)
     except (StoreError, psycopg.Error) as exc:
         findings.append(Finding("database", False, str(exc).strip()))
@@ -112,10 +113,6 @@ async def _migrations(db: Connection) -> Finding:
     if versions:
         return Finding("migrations", False, f"{len(versions)} to apply: start the server, or run `trivet migrate`")
     return Finding("migrations", True, "all applied")
-
-
-def _is_migrated(findings: Iterable[Finding]) -> bool:
-    return all(finding.ok for finding in findings if finding.name == "migrations")
 
 
 def _embedder(name: EmbedderName, used_by: Sequence[str], server: EmbedderName) -> Finding:

@@ -81,10 +81,6 @@ class LegFailed(TrivetError):
     """The leg failed."""
 
 
-class LegTimedOut(LegFailed):
-    """The leg passed its deadline."""
-
-
 class AllLegsFailed(TrivetError):
     """No leg could answer."""
 

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from retrieval.errors import EmbeddingFailed, LegTimedOut, ModelFileError, VectorsReplaced
+from retrieval.errors import EmbeddingFailed, ModelFileError, VectorsReplaced
 from retrieval.index.namespace_index import IndexState
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.index.snapshot import NamespaceSnapshot
@@ -181,7 +181,7 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T 
     except VectorsReplaced:
         raise
     except TimeoutError:
-        reason = f"{LegTimedOut.__doc__} ({timeout_s:g} s)"
+        reason = f"The leg passed its deadline. ({timeout_s:g} s)"
     except Exception as exc:
         reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
         # Each query meets an outage of the embedder, which the error describes.

@@ -72,7 +72,9 @@ class GraphRetriever:
         if not seeds and not anchors:
             return LegRanking(docs=np.empty(0, np.int64), scores=np.empty(0), ids=ids, details=details)
         with query.stopwatch.span("graph_walk"):
-            walk(view, near, _visible_anchors(anchors, view), rules=rules)
+            # A leg may have found a memory that was added or removed meanwhile.
+            seen = {doc: part for doc, part in anchors.items() if doc < len(view.eligible) and view.eligible[doc]}
+            walk(view, near, seen, rules=rules)
             found, activations = near.activations()
             share, most = query.profile.adjacency, max(MAX_COMPARED, query.fan_out)
             docs, activations = spread_to_neighbours(
@@ -140,11 +142,6 @@ def _scaled(scores: NDArray[np.float64], *, from_zero: bool) -> NDArray[np.float
     least = 0.0 if from_zero else scores[-1]
     span = scores[0] - least
     return (scores - least) / span if span > 0 else np.ones(len(scores))
-
-
-def _visible_anchors(anchors: Mapping[int, float], view: View) -> dict[int, float]:
-    """The anchors that may be seen: a leg may have found a memory that was added or removed meanwhile."""
-    return {doc: part for doc, part in anchors.items() if doc < len(view.eligible) and view.eligible[doc]}
 
 
 def spread_to_neighbours(

@@ -52,24 +52,21 @@ class VectorRetriever:
     async def search(self, query: LegQuery) -> LegRanking:
         """The eligible memories most similar to the query; scores are cosines in [-1, 1]."""
         embedding = await query.embedding()
-        memories, vectors = query.snapshot.index.memories, query.snapshot.index.vectors
-        eligible = query.view.eligible
-        if vectors.among(eligible).missing.size <= READ_BY_QUERY:
-            docs, scores, details = await self._in_memory(query, eligible, embedding)
+        index = query.snapshot.index
+        if index.vectors.among(query.view.eligible).missing.size <= READ_BY_QUERY:
+            docs, scores, details = await self._in_memory(query, embedding)
         else:
-            docs, scores, details = await self._in_database(query, eligible, HalfVector(embedding))
+            docs, scores, details = await self._in_database(query, HalfVector(embedding))
         scores = np.clip(scores, -1.0, 1.0)  # rounded vectors are a little longer or shorter than 1
         if (least := query.request.min_similarity) is not None:
             is_similar = scores >= least
             docs, scores = docs[is_similar], scores[is_similar]
         details["ef_search"] = query.request.ef_search
-        return LegRanking.best(docs, scores, memories.ids, count=query.fan_out, details=details)
+        return LegRanking.best(docs, scores, index.memories.ids, count=query.fan_out, details=details)
 
-    async def _in_memory(
-        self, query: LegQuery, eligible: NDArray[np.bool_], embedding: NDArray[np.float32]
-    ) -> _Nearest:
+    async def _in_memory(self, query: LegQuery, embedding: NDArray[np.float32]) -> _Nearest:
         """Search the vectors in memory and those that had to be read from the database."""
-        vectors = query.snapshot.index.vectors
+        vectors, eligible = query.snapshot.index.vectors, query.view.eligible
         count = vectors.among(eligible).size
         compared = count
         if count > EXACT_UP_TO:
@@ -90,11 +87,11 @@ class VectorRetriever:
         plan = "exact" if count <= compared else "quantised"
         return docs, scores.astype(np.float64), {"plan": plan, "compared": min(count, compared)}
 
-    async def _in_database(self, query: LegQuery, eligible: NDArray[np.bool_], embedding: HalfVector) -> _Nearest:
+    async def _in_database(self, query: LegQuery, embedding: HalfVector) -> _Nearest:
         """Search by HNSW; exactly if the namespace is small, few memories are eligible or HNSW returned too few."""
         plan, found, details = list[str](), list[tuple[int, float]](), dict[str, Any]()
-        index, count = query.snapshot.index, int(np.count_nonzero(eligible))
-        slots, memories = index.memories.slots, index.memories.count
+        index, eligible = query.snapshot.index, query.view.eligible
+        slots, memories, count = index.memories.slots, index.memories.count, int(np.count_nonzero(eligible))
         async with self._pool.connection() as conn:
             if goes_by_index(count, memories):
                 plan.append("hnsw")

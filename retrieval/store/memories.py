@@ -263,9 +263,7 @@ class Hydrated:
     def get(self, doc: int) -> HydratedMemory | None:
         """One memory; None if it was deleted in the meantime."""
         row = self._row_of.get(doc)
-        if row is None:
-            return None
-        return _hydrated(self._rows[row])
+        return None if row is None else _hydrated(self._rows[row])
 
 
 async def hydrate(conn: Connection, ns: int, docs: Iterable[int]) -> PendingResult:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from itertools import pairwise
 from typing import Any, LiteralString, NamedTuple
 
+from graph.adjacency import id_ranges
 from postgres.connection import Connection, fetch
 from retrieval.store import namespaces
 from retrieval.store.bm25.blocks import PostingTable, joined, unpack
@@ -84,11 +84,10 @@ class Segments:
             in_range = table.terms <= last_term
             return table.only(in_range).sorted(), table.only(~in_range)
 
-        number = max(1, -(-memories // MEMORIES_AT_ONCE))
-        for first, end in pairwise(2**64 * step // number - 2**63 for step in range(number + 1)):
-            scope = {"ns": self._ns, "segments": segments, "first": first, "last": end - 1}
+        for first, last in id_ranges(max(1, -(-memories // MEMORIES_AT_ONCE))):
+            scope = {"ns": self._ns, "segments": segments, "first": first, "last": last}
             rows = await fetch(self._conn, _ROWS, scope, binary=True)
-            table, left = await asyncio.to_thread(cut, rows, end - 1)
+            table, left = await asyncio.to_thread(cut, rows, last)
             yield table
 
     @asynccontextmanager
