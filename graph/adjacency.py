@@ -196,12 +196,7 @@ def in_mask(docs: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 async def read_edges(
-    conn: Connection,
-    ns: int,
-    docs: Collection[int] | None = None,
-    *,
-    parts: int = 1,
-    roots: Roots,
+    conn: Connection, ns: int, docs: Collection[int] | None = None, *, parts: int = 1, roots: Roots
 ) -> tuple[NarrowEdges, list[Stated]]:
     """Read the edges and relations of a namespace, or of some of its memories by ordinal, with the roots of entities.
 

@@ -83,12 +83,7 @@ Edge: TypeAlias = Stated | Inferred
 
 
 def infer(
-    edges: Iterable[Stated],
-    rules: Sequence[Rule],
-    *,
-    max_inferred: int,
-    max_rounds: int,
-    max_tried: int = MAX_TRIED,
+    edges: Iterable[Stated], rules: Sequence[Rule], *, max_inferred: int, max_rounds: int, max_tried: int = MAX_TRIED
 ) -> list[Inferred]:
     """Everything that follows from the edges, within the limits; independent of the order of the input.
 

@@ -19,13 +19,7 @@ from postgres.connection import Connection
 from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import Conversation, said_in
 from retrieval.answer.packer import pack_answer
-from retrieval.answer.response import (
-    as_search,
-    context_response,
-    search_response,
-    searched,
-    unknown_namespace,
-)
+from retrieval.answer.response import as_search, context_response, search_response, searched, unknown_namespace
 from retrieval.answer.selection import RankedMemory
 from retrieval.concurrent_legs import ConcurrentLegs
 from retrieval.doctor import check_database, check_models

@@ -20,13 +20,7 @@ _LEAST_CHARS = 24
 
 
 def excerpt(
-    text: str,
-    query: str,
-    language: str,
-    *,
-    max_tokens: int,
-    count: Callable[[str], int],
-    speaker: str | None = None,
+    text: str, query: str, language: str, *, max_tokens: int, count: Callable[[str], int], speaker: str | None = None
 ) -> str | None:
     """The text if it has at most `max_tokens`, else the sentences around its best match, "…" where it is cut.
 

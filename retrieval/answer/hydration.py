@@ -22,11 +22,7 @@ class TextReader:
     """Reads memories of one namespace for one query, on one connection, taken when needed and returned on exit."""
 
     def __init__(
-        self,
-        pool: Pool,
-        snapshot: NamespaceSnapshot,
-        request: SearchOptions,
-        conversation: Conversation | None = None,
+        self, pool: Pool, snapshot: NamespaceSnapshot, request: SearchOptions, conversation: Conversation | None = None
     ) -> None:
         """Prepare to read for a request, which may be made in a conversation; no connection is taken yet.
 

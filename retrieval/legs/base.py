@@ -128,13 +128,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @classmethod
     def best(
-        cls,
-        docs: NDArray[np.int64],
-        scores: NDArray[np.float64],
-        ids: StringColumn,
-        *,
-        count: int,
-        **about: Any,
+        cls, docs: NDArray[np.int64], scores: NDArray[np.float64], ids: StringColumn, *, count: int, **about: Any
     ) -> LegRanking:
         """The best `count` memories, given with all that tie with the last of these."""
         if np.count_nonzero(scores[1:] < scores[:-1]) < len(scores) - 1:  # most come in order and without ties

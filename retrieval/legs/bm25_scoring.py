@@ -99,12 +99,7 @@ class TermQuery:
 
 
 def weigh(
-    found: Postings,
-    asked: Collection[int] = (),
-    *,
-    k1: float = K1,
-    b: float | None = None,
-    period_weight: float = 0.0,
+    found: Postings, asked: Collection[int] = (), *, k1: float = K1, b: float | None = None, period_weight: float = 0.0
 ) -> TermQuery:
     """The query's terms with their idf; `asked` are all of them, those that no memory has included.
 

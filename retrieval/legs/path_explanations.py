@@ -18,11 +18,7 @@ from retrieval.store import entities as stored_entities
 
 
 async def paths_to(
-    conn: Connection,
-    index: NamespaceIndex,
-    near: Neighbourhood,
-    seeds: Sequence[Seed],
-    docs: NDArray[np.int64],
+    conn: Connection, index: NamespaceIndex, near: Neighbourhood, seeds: Sequence[Seed], docs: NDArray[np.int64]
 ) -> dict[int, GraphPath]:
     """The paths to some memories, by slot; of those reached only as neighbours in a session or document, empty."""
     collected = set(near.docs)

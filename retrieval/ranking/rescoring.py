@@ -29,11 +29,7 @@ PERIOD_BONUS = 2.0
 
 
 def candidate_inputs(
-    memories: Columns,
-    vectors: QueryVectors,
-    query: str,
-    embedding: NDArray[np.float32] | None,
-    candidates: Candidates,
+    memories: Columns, vectors: QueryVectors, query: str, embedding: NDArray[np.float32] | None, candidates: Candidates
 ) -> CandidateInputs | None:
     """Features of the memories that the legs ranked, by number; None if all of them have been deleted.
 
