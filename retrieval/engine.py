@@ -109,7 +109,6 @@ class Trivet:
         embedders: Embedders,
         workers: WorkerPool,
         profiles: ProfileRegistry,
-        models: ModelRegistry,
         files: IndexFiles | None,
         postgres: EmbeddedPostgres | None,
     ) -> None:
@@ -119,7 +118,7 @@ class Trivet:
         self._url = url
         self._pool = pool
         self.profiles = profiles
-        self.models = models
+        self.models = profiles.models
         self._journal = Journal(pool)
         self.records = JournalService(pool, self._journal)
         self._files = files
@@ -134,7 +133,6 @@ class Trivet:
             indexes=self._indexes,
             embedders=embedders,
             profile_registry=profiles,
-            model_registry=models,
             timeout_s=settings.leg_timeout_s,
         )
         retrievers: dict[Leg, Retriever] = {
@@ -142,7 +140,7 @@ class Trivet:
             Leg.BM25: Bm25Retriever(),
             Leg.GRAPH: GraphRetriever(pool),
         }
-        self._intents = IntentPredictor(embedders, models, timeout_s=settings.leg_timeout_s)
+        self._intents = IntentPredictor(embedders, self.models, timeout_s=settings.leg_timeout_s)
         self._pipeline = Pipeline(
             pool=pool,
             preparation=preparation,
@@ -187,11 +185,10 @@ class Trivet:
             )
             stack.push_async_callback(embedders.aclose)
             await onnx.warm_up()
-            model_registry = ModelRegistry(pool, models)
-            profile_registry = ProfileRegistry(pool, model_registry, own=profiles)
+            profile_registry = ProfileRegistry(pool, ModelRegistry(pool, models), own=profiles)
             for profile in SHIPPED.values():
                 await profile_registry.ship(profile, _shipped_report(models, profile))
-            await model_registry.learned((await profile_registry.find(None)).models)
+            await profile_registry.models.learned((await profile_registry.find(None)).models)
             workers = stack.enter_context(closing(WorkerPool(min(threads, _MOST_THREADS))))
             engine = cls(
                 settings=settings,
@@ -200,7 +197,6 @@ class Trivet:
                 embedders=embedders,
                 workers=workers,
                 profiles=profile_registry,
-                models=model_registry,
                 files=await _index_files(settings, pool),
                 postgres=postgres,
             )

@@ -19,7 +19,7 @@ from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.legs.base import SearchView
 from retrieval.legs.partial import PartialReader
 from retrieval.legs.query_terms import QueryTerms
-from retrieval.profiles.models import LoadedModels, ModelRegistry
+from retrieval.profiles.models import LoadedModels
 from retrieval.profiles.profile import Profile, Recipe
 from retrieval.profiles.registry import ProfileRegistry
 from retrieval.ranking.timeliness import NamedTime
@@ -114,14 +114,12 @@ class Preparation:
         indexes: IndexRegistry,
         embedders: Embedders,
         profile_registry: ProfileRegistry,
-        model_registry: ModelRegistry,
         timeout_s: float,
     ) -> None:
         """Wait at most `timeout_s` seconds for a namespace that is still being loaded."""
         self._indexes = indexes
         self._embedders = embedders
         self._profile_registry = profile_registry
-        self._model_registry = model_registry
         self._timeout_s = timeout_s
         self._partial = PartialReader(pool, leg_timeout_s=timeout_s)
 
@@ -186,7 +184,7 @@ class Preparation:
     async def _learned(self, namespace: Namespace, request: SearchRequest) -> tuple[Profile, LoadedModels]:
         """The profile of a query, and its models."""
         profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
-        return profile, await self._model_registry.learned(profile.models, namespace.settings.embedder)
+        return profile, await self._profile_registry.models.learned(profile.models, namespace.settings.embedder)
 
     def _embedding(self, embedder: CachedEmbedder, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
         """The query's embedding, which is begun unless the request's mode needs none."""

@@ -46,7 +46,8 @@ class ProfileRegistry:
     ) -> None:
         """Does not access the database yet; see `LiveProfiles`. Models of new versions are loaded, to check them."""
         self._pool = pool
-        self._model_registry = model_registry
+        self.models = model_registry
+        """Loads the models that profiles refer to."""
         self._live = LiveProfiles(pool, own=own or {}, max_age_s=max_age_s)
 
     async def find(self, wanted: str | None) -> Profile:
@@ -123,7 +124,7 @@ class ProfileRegistry:
         if isinstance(parameters, ProfileInput):
             parameters = parameters.over(await self._live.base_of(name))
         profile = _checked(parameters)
-        await self._model_registry.learned(profile.models)
+        await self.models.learned(profile.models)
         async with self._writing() as conn:
             rows = await store.versions(conn, name)
             if rows and (newest := _profile(rows[0])).fingerprint == profile.fingerprint:
@@ -152,7 +153,7 @@ class ProfileRegistry:
             InvalidInput: its models cannot be loaded here.
         """
         stored = await self.version(name, version)
-        await self._model_registry.learned(stored.profile.models)
+        await self.models.learned(stored.profile.models)
         async with self._writing() as conn:
             live = await _live_version(conn, name)
             if live != stored.profile.version:
@@ -186,7 +187,7 @@ class ProfileRegistry:
         if not 0 < share <= 1:
             raise InvalidInput("must be above 0 and at most 1", loc=("share",))
         stored = await self.version(name, version)
-        await self._model_registry.learned(stored.profile.models)
+        await self.models.learned(stored.profile.models)
         async with self._writing() as conn:
             live = await _live_version(conn, name)
             if live in (None, version):

@@ -153,7 +153,6 @@ class Bench:
             indexes=self._indexes,
             embedders=embedders,
             profile_registry=ProfileRegistry(self.pool, self._model_registry, own=PROFILES),
-            model_registry=self._model_registry,
             timeout_s=PATIENCE_S,
         )
         pipeline = Pipeline(
