@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import LiteralString, NamedTuple
 
 import numpy as np
@@ -100,25 +101,23 @@ class PartialReader:
                 async with asyncio.timeout(deadline_s):
                     begun = await _begin(conn, namespace, request, query_terms)
                 snapshot = begun.snapshot
-                finding_words = (
-                    _postings(conn, begun, query_terms, profile, fan_out) if Leg.BM25 in legs else _nothing()
+                reads: dict[Leg, Callable[[], Awaitable[object]]] = {
+                    Leg.BM25: partial(_postings, conn, begun, query_terms, profile, fan_out),
+                    Leg.VECTOR: partial(self._nearest, namespace, request, embedding, fan_out),
+                }
+                outcomes = await asyncio.gather(
+                    *(within_deadline(leg.value, read(), deadline_s) for leg, read in reads.items() if leg in legs)
                 )
-                finding_near = (
-                    self._nearest(namespace, request, embedding, fan_out) if Leg.VECTOR in legs else _nothing()
-                )
-                found, docs = await asyncio.gather(
-                    within_deadline(Leg.BM25.value, finding_words, deadline_s),
-                    within_deadline(Leg.VECTOR.value, finding_near, deadline_s),
-                )
-            degraded = [outcome for outcome in (found, docs) if isinstance(outcome, Degradation)]
+            degraded = [outcome for outcome in outcomes if isinstance(outcome, Degradation)]
             if Leg.GRAPH in legs:
                 degraded.append(Degradation(leg=Leg.GRAPH.value, reason="the namespace is still being read"))
-            if isinstance(found, Postings):
-                snapshot = replace(snapshot, postings=found)
-            if isinstance(docs, np.ndarray):  # of a later snapshot: leave out memories added since
-                async with self._pool.connection() as conn:
-                    near = snapshot.index.memories.slots.of(docs)
-                    await _read(conn, snapshot, near[np.isin(near, begun.docs)])
+            for outcome in outcomes:
+                if isinstance(outcome, Postings):
+                    snapshot = replace(snapshot, postings=outcome)
+                elif isinstance(outcome, np.ndarray):  # of a later snapshot: leave out memories added since
+                    async with self._pool.connection() as conn:
+                        near = snapshot.index.memories.slots.of(outcome)
+                        await _read(conn, snapshot, near[np.isin(near, begun.docs)])
             return snapshot, degraded
         finally:
             self._turn.release()
@@ -139,10 +138,6 @@ class PartialReader:
                 found = await vectors.exactly(conn, namespace.ns, vector, k=count, which=which)
             await vectors.check_generation(conn, namespace.ns, namespace.generation)
         return np.array([doc for doc, _ in found], np.int64)
-
-
-async def _nothing() -> None:
-    """Stands in for a leg that is not run."""
 
 
 async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest, query_terms: QueryTerms) -> _Begun:
