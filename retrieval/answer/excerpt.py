@@ -56,10 +56,10 @@ def excerpt(
         left -= count(neighbour)
         if left >= 0:
             first, last = (first, last + 1) if after >= before else (first - 1, last)
-    shown = _marked(text, sentences, first, last)
+    cut = f"{ELLIPSIS} " * (first > 0)
+    shown = cut + text[sentences[first][0] : sentences[last - 1][1]] + f" {ELLIPSIS}" * (last < len(sentences))
     used = count(shown)
     if 2 * used < max_tokens and last < len(sentences):  # a greeting, say, before a long sentence
-        cut = f"{ELLIPSIS} " * (first > 0)
         part = text[sentences[first][0] : sentences[last][1]]
         beginning = _within_sentence(part, "", language, max_tokens=max_tokens - count(cut), count=count) or ""
         if used < count(cut + beginning) <= max_tokens:
@@ -89,12 +89,6 @@ def _scores(matches: Sequence[frozenset[str]]) -> list[float]:
         for term in terms:
             having[term] = having.get(term, 0) + 1
     return [sum(log(1 + len(matches) / having[term]) for term in sorted(terms)) for terms in matches]
-
-
-def _marked(text: str, sentences: Sequence[tuple[int, int]], first: int, last: int) -> str:
-    """Some sentences, with an ellipsis on each side that is cut."""
-    middle = text[sentences[first][0] : sentences[last - 1][1]]
-    return f"{ELLIPSIS} " * (first > 0) + middle + f" {ELLIPSIS}" * (last < len(sentences))
 
 
 def _within_sentence(
