@@ -162,7 +162,7 @@ def commands() -> Iterator[str]:
 
 
 def _command(name: str, command: click.Command, level: str) -> Iterator[str]:
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, **command_line.context_settings)
     yield f"{level} `{name}`\n\n{_escaped(_line(command.help))}"
     yield "```text\n" + " ".join([name, *command.collect_usage_pieces(context)]) + "\n```"
     records = [record for one in command.get_params(context) if (record := one.get_help_record(context))]

@@ -28,6 +28,6 @@ main = TrivetGroup(
             help="Show the version and exit.",
         )
     ],
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog="Settings come from TRIVET_* variables; TRIVET_LOG_LEVEL=debug shows the traceback of a failure.",
 )

@@ -32,38 +32,29 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
         "trivet bench --sizes 100k --peers all --quality data/locomo --quality data/hotpotqa --out bench",
     )
 )
-@click.option("--sizes", default="1k,10k,100k", show_default=True, help="Memories of each large namespace.")
-@click.option("--small", type=click.IntRange(0), default=200, show_default=True, help="Small namespaces around them.")
-@click.option("--queries", type=click.IntRange(20), default=200, show_default=True, help="Searches of each kind.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(0.1),
-    default=8.0,
-    show_default=True,
-    help="For each number of clients at a time.",
-)
-@click.option("--ingest", type=click.IntRange(0), default=6_000, show_default=True, help="Memories written over HTTP.")
+@click.option("--sizes", default="1k,10k,100k", help="Memories of each large namespace.")
+@click.option("--small", type=click.IntRange(0), default=200, help="Small namespaces around them.")
+@click.option("--queries", type=click.IntRange(20), default=200, help="Searches of each kind.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=8.0, help="For each number of clients at a time.")
+@click.option("--ingest", type=click.IntRange(0), default=6_000, help="Memories written over HTTP.")
 @click.option(
     "--mixed",
     type=click.FloatRange(0),
     default=0.0,
-    show_default=True,
     metavar="SECONDS",
     help="Of 64 clients with all kinds of requests on the largest namespace.",
 )
-@click.option(
-    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="Also so many server processes."
-)
-@click.option("--peers", default="all", show_default=True, metavar="NAMES", help="pgvector,lancedb,txtai or none.")
-@click.option("--peers-at", default="10k,100k", show_default=True, metavar="SIZES", help="Where peers are measured.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Also so many server processes.")
+@click.option("--peers", default="all", metavar="NAMES", help="pgvector,lancedb,txtai or none.")
+@click.option("--peers-at", default="10k,100k", metavar="SIZES", help="Where peers are measured.")
 @click.option(
     "--quality",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Also judge the rankings on this evaluation folder.",
 )
-@click.option("--limit", type=click.IntRange(1), default=200, show_default=True, help="Queries of each folder.")
-@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="Of the texts and the queries.")
+@click.option("--limit", type=click.IntRange(1), default=200, help="Queries of each folder.")
+@click.option("--seed", type=click.IntRange(0), default=7, help="Of the texts and the queries.")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),

@@ -39,7 +39,7 @@ QUESTIONS = ("q01", "q34", "q44", "q62", "q13", "q22", "q43", "q63")
 @click.command(epilog=example("trivet demo --port 9000"))
 @settings_options
 @click.option("--port", type=click.IntRange(1, 65_535), help="Port of the server.  [default: 8321]")
-@click.option("--serve/--no-serve", default=True, show_default=True, help="Leave a server running.")
+@click.option("--serve/--no-serve", default=True, help="Leave a server running.")
 def command(settings: Settings, port: int | None, serve: bool) -> None:
     """Show context packs from a sample chat history, then serve it until Ctrl-C.
 

@@ -65,12 +65,7 @@ _lineup_options = gathered(
         click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off."),
         click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2."),
         click.option(
-            "--base-profile",
-            "base",
-            default=DEFAULT.name,
-            show_default=True,
-            metavar="NAME",
-            help="The profile of everything else.",
+            "--base-profile", "base", default=DEFAULT.name, metavar="NAME", help="The profile of everything else."
         ),
         click.option(
             "--ablate",
@@ -114,24 +109,18 @@ _lineup_options = gathered(
     help="Also judge the rankings of this TREC run; x.trec is called run=x in the results. For one folder.",
 )
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the sample, the intervals and the tests.")
+@click.option("--top-k", type=click.IntRange(10, 200), default=10, help="Results per query.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries at a time.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample, the intervals and the tests."
-)
-@click.option("--top-k", type=click.IntRange(10, 200), default=10, show_default=True, help="Results per query.")
-@click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
-@click.option(
-    "--language",
-    default=NamespaceSettings().language,
-    show_default=True,
-    callback=checked(resolve_language),
-    help="Of the analysis.",
+    "--language", default=NamespaceSettings().language, callback=checked(resolve_language), help="Of the analysis."
 )
 @click.option(
     "--embedder",
     metavar="NAME",
     help="Of the namespaces; multilingual-e5-small needs the extra `multilingual`.  [default: the settings']",
 )
-@click.option("--fresh/--keep", default=False, show_default=True, help="Store all anew, or use what is stored.")
+@click.option("--fresh/--keep", default=False, help="Store all anew, or use what is stored.")
 @common_options
 def command(
     folders: tuple[Path, ...],

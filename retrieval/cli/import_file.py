@@ -133,7 +133,6 @@ _context_options = gathered(
     "format_",
     type=click.Choice(["auto", *FORMATS, DOCUMENT]),
     default="auto",
-    show_default=True,
     help="What FILE is; auto tells it by its content.",
 )
 @click.option(

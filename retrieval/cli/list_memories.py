@@ -16,7 +16,7 @@ from retrieval.types.search import Filters
 
 @click.command(epilog=example("trivet list -n alice --speaker Caroline --after 2023-05-01T00:00:00Z --limit 20"))
 @filter_options
-@click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True, help="Most memories.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=100, help="Most memories.")
 @click.option("--cursor", help="Where the page before ended.")
 @namespace_option
 @common_options

@@ -69,7 +69,7 @@ class _InputFileOrFolder(_InputFile):
 
 input_file = _InputFile("rb")
 input_file_or_folder = _InputFileOrFolder("rb")
-namespace_option = click.option("-n", "--namespace", default="default", show_default=True, help="The namespace.")
+namespace_option = click.option("-n", "--namespace", default="default", help="The namespace.")
 
 
 def example(*lines: str) -> str:

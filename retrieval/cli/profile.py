@@ -82,7 +82,7 @@ def show(label: str, settings: Settings, as_json: bool) -> None:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="An intent.onnx of `trivet train`, to be kept in the database.",
 )
-@click.option("--note", default="", help="Why there is this version.")
+@click.option("--note", default="", show_default=False, help="Why there is this version.")
 @common_options
 def put(
     name: str, file: BinaryIO | None, intent_model: Path | None, note: str, settings: Settings, as_json: bool
@@ -131,7 +131,7 @@ def rollback(name: str, settings: Settings, as_json: bool) -> None:
 
 @command.command(epilog=example("trivet profile shadow support@5 --share 0.1", "trivet profile shadow support --off"))
 @click.argument("label", metavar="NAME[@VERSION]")
-@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True, help="Of queries.")
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, help="Of queries.")
 @click.option("--off", is_flag=True, help="Switch shadow mode off.")
 @common_options
 def shadow(label: str, share: float, off: bool, settings: Settings, as_json: bool) -> None:

@@ -22,10 +22,10 @@ from retrieval.tuning.fitting import find_baselines
 @click.command(name="check", epilog=example("trivet profile check support@2 data/support"))
 @click.argument("label", metavar="NAME@VERSION")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample and the tests.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the sample and the tests.")
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
-@click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
-@click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store anew.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries at a time.")
+@click.option("--keep/--fresh", default=True, help="Use what is stored, or store anew.")
 @common_options
 def command(
     label: str,

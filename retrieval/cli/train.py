@@ -23,8 +23,8 @@ _LIBRARIES = ("jinja2", "matplotlib", "sklearn", "scipy", "onnx")
 )
 @click.argument("queries", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Write the model there.")
-@click.option("--base/--no-base", default=True, show_default=True, help="Learn from Trivet's own queries too.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=20251121, show_default=True)
+@click.option("--base/--no-base", default=True, help="Learn from Trivet's own queries too.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=20251121)
 @html_option
 @json_option
 def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, as_json: bool) -> None:

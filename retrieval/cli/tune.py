@@ -33,24 +33,19 @@ from retrieval.tuning.summary import Tuning
 @click.option(
     "--profile", "name", required=True, callback=checked(check_name), metavar="NAME", help="The tuned profile's name."
 )
-@click.option(
-    "--from", "base", default=DEFAULT.name, show_default=True, metavar="NAME[@V]", help="The profile to start from."
-)
-@click.option("--folds", type=click.IntRange(2, 20), default=5, show_default=True, help="That are held out in turn.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the sample, the folds and the tests."
-)
+@click.option("--from", "base", default=DEFAULT.name, metavar="NAME[@V]", help="The profile to start from.")
+@click.option("--folds", type=click.IntRange(2, 20), default=5, help="That are held out in turn.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the sample, the folds and the tests.")
 @click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
 @click.option(
     "--position-bias",
     type=click.FloatRange(0, 4),
     default=1.0,
-    show_default=True,
     help="A place of a ranking is looked at with probability (1/rank)^ETA; 0 takes clicks as they are.",
 )
 @click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of what the legs found.")
-@click.option("--concurrency", type=click.IntRange(1, 64), default=2, show_default=True, help="Queries at a time.")
-@click.option("--keep/--fresh", default=True, show_default=True, help="Use what is stored, or store and ask anew.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries at a time.")
+@click.option("--keep/--fresh", default=True, help="Use what is stored, or store and ask anew.")
 @html_option
 @click.option(
     "--out",
