@@ -11,11 +11,10 @@ from importlib.metadata import version
 from retrieval.evaluation.study import EvaluationPlan
 from retrieval.evaluation.summary import Provenance
 from retrieval.installation import installed_version, models_dir
-from retrieval.profiles.models import LOADERS, ModelKind
+from retrieval.profiles.models import stored_models
 from retrieval.profiles.profile import DEFAULT, Profile
 
 _MODEL_FILES = frozenset({".onnx", ".json"})
-_STORED = "sha256:"
 
 
 def provenance_of(plan: EvaluationPlan, profiles: Mapping[str, Profile]) -> Provenance:
@@ -48,12 +47,6 @@ def model_checksums(profiles: Iterable[Profile] = ()) -> dict[str, str]:
         for kind, checksum in stored_models(profile).items()
     }
     return bundled | stored
-
-
-def stored_models(profile: Profile) -> dict[ModelKind, str]:
-    """sha256 of the models that the profile names by it, by kind: a database holds them."""
-    named = [(kind, getattr(profile.models, kind)) for kind in LOADERS]
-    return {kind: name.removeprefix(_STORED) for kind, name in named if name and name.startswith(_STORED)}
 
 
 def versions() -> dict[str, str]:

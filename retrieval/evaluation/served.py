@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from retrieval.engine import Trivet
-from retrieval.evaluation.provenance import stored_models
-from retrieval.profiles.models import ModelKind
+from retrieval.profiles.models import ModelKind, stored_models
 from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
-from retrieval.store import profiles as store
-from retrieval.store.embedded.instance import is_made, running
-from retrieval.store.pool import open_pool
+from retrieval.store.embedded.instance import is_made
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,13 +49,17 @@ async def look_up(settings: Settings, names: Sequence[str]) -> Served:
     """
     if settings.uses_embedded and not is_made(settings.data_dir):
         settings = evaluation_settings(settings)
-    async with AsyncExitStack() as stack:
-        elsewhere = settings.uses_embedded
-        if elsewhere:
-            settings = replace(settings, database_url=await stack.enter_async_context(running(settings.data_dir)))
-        engine = await stack.enter_async_context(Trivet.open(settings))
+    async with Trivet.open(settings) as engine:
         found = {name: await engine.profiles.find(name) for name in names}
-        return Served(profiles=found, models=await _stored(settings.database_url, found.values()) if elsewhere else ())
+        return Served(profiles=found, models=await lendable(engine, found.values()))
+
+
+async def lendable(engine: Trivet, profiles: Iterable[Profile]) -> list[LentModel]:
+    """The models, each once, that the engine's database holds for profiles and the evaluation's does not."""
+    if not engine.settings.uses_embedded:
+        return []
+    stored = {pair for profile in profiles for pair in stored_models(profile).items()}
+    return [LentModel(kind=kind, content=await engine.models.stored(kind, sha256)) for kind, sha256 in sorted(stored)]
 
 
 async def lend(engine: Trivet, models: Iterable[LentModel]) -> None:
@@ -69,16 +69,3 @@ async def lend(engine: Trivet, models: Iterable[LentModel]) -> None:
             path = Path(folder) / f"{model.kind}.onnx"
             path.write_bytes(model.content)
             await engine.models.put_model(model.kind, path)
-
-
-async def _stored(url: str, profiles: Iterable[Profile]) -> list[LentModel]:
-    """The models that profiles name by checksum, out of their database, each once."""
-    wanted = {pair for profile in profiles for pair in stored_models(profile).items()}
-    found = []
-    if wanted:
-        async with open_pool(url, 1) as pool, pool.connection() as conn:
-            for kind, checksum in sorted(wanted):
-                content = await store.model(conn, kind, checksum)
-                if content is not None:  # else the engine says what is missing when it is asked to search by it
-                    found.append(LentModel(kind=kind, content=content))
-    return found

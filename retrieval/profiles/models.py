@@ -18,7 +18,7 @@ from classifier.rescorer import Rescorer
 from retrieval.embedding import multilingual
 from retrieval.errors import InvalidInput
 from retrieval.installation import check_model_file
-from retrieval.profiles.profile import Models
+from retrieval.profiles.profile import Models, Profile
 from retrieval.single_flight import SingleFlight
 from retrieval.store import profiles as store
 from retrieval.store.pool import Pool
@@ -95,6 +95,20 @@ class ModelRegistry:
             await store.put_model(conn, kind, checksum, content)
         return _STORED + checksum
 
+    async def stored(self, kind: ModelKind, checksum: str) -> bytes:
+        """The content of a model in the database.
+
+        Raises:
+            InvalidInput: there is no such model of this kind, or it is damaged.
+        """
+        async with self._pool.connection() as conn:
+            content = await store.model(conn, kind, checksum)
+        if content is None:
+            raise InvalidInput(f"the database has no model '{_STORED}{checksum}' of this kind", loc=("models", kind))
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise InvalidInput(f"the model '{_STORED}{checksum}' in the database is damaged", loc=("models", kind))
+        return content
+
     async def _find(self, kind: ModelKind, reference: str) -> Any:
         key = (kind, reference)
         if key not in self._open:
@@ -107,14 +121,14 @@ class ModelRegistry:
             if not _FILE_NAME.fullmatch(reference):
                 raise InvalidInput(f"{reference!r} is neither a file name nor sha256:…", loc=("models", kind))
             return await asyncio.to_thread(load_file, kind, self._folder / reference)
-        checksum = reference.removeprefix(_STORED)
-        async with self._pool.connection() as conn:
-            content = await store.model(conn, kind, checksum)
-        if content is None:
-            raise InvalidInput(f"the database has no model {reference!r} of this kind", loc=("models", kind))
-        if hashlib.sha256(content).hexdigest() != checksum:
-            raise InvalidInput(f"the model {reference!r} in the database is damaged", loc=("models", kind))
+        content = await self.stored(kind, reference.removeprefix(_STORED))
         return await asyncio.to_thread(_load_content, kind, content)
+
+
+def stored_models(profile: Profile) -> dict[ModelKind, str]:
+    """sha256 of the models that the profile names by it, by kind: a database holds them."""
+    named = [(kind, getattr(profile.models, kind)) for kind in LOADERS]
+    return {kind: name.removeprefix(_STORED) for kind, name in named if name and name.startswith(_STORED)}
 
 
 @cache

@@ -51,9 +51,8 @@ async def check(
         systems.append(System(name=live.label, profile=yardstick))
     labelled = [labelled_queries(folder, limit=limit, seed=seed) for folder in folders]
     answers: list[list[JudgedAnswer]] = [[] for _ in systems]
-    settings = evaluation_settings(plan.settings)
-    async with plan.engine(settings, asked) as engine:
-        await lend(engine, plan.models if settings.uses_embedded else ())
+    async with plan.engine(evaluation_settings(plan.settings), asked) as engine:
+        await lend(engine, plan.models)
         for folder, own in zip(folders, labelled, strict=True):
             await store_rows(engine, folder, plan.watch, fresh=fresh)
             for system, of_system in zip(systems, answers, strict=True):

@@ -105,9 +105,8 @@ async def collect_folders(
         for (key, name), own in known.items():
             found[key] += _relabelled(labelled[name], own)
         return found
-    settings = evaluation_settings(plan.settings)
-    async with plan.engine(settings, plan.uncut) as engine:
-        await lend(engine, plan.models if settings.uses_embedded else ())
+    async with plan.engine(evaluation_settings(plan.settings), plan.uncut) as engine:
+        await lend(engine, plan.models)
         for folder in folders:
             if folder.name in incomplete:
                 await store_rows(engine, folder, plan.watch, fresh=fresh)

@@ -14,8 +14,8 @@ from msgspec import structs
 
 from retrieval.engine import Trivet
 from retrieval.errors import NotFound
-from retrieval.evaluation.provenance import model_checksums, stored_models, versions
-from retrieval.evaluation.served import LentModel, look_up
+from retrieval.evaluation.provenance import model_checksums, versions
+from retrieval.evaluation.served import LentModel, lendable
 from retrieval.evaluation.study import Watch
 from retrieval.profiles.gate import Trial, fixed_name, judge
 from retrieval.profiles.profile import DEFAULT, Profile, check_name
@@ -73,17 +73,14 @@ async def find_baselines(settings: Settings, name: str, *, base: str) -> Baselin
             own = None
         live = own.shown if own is not None else None
         yardstick = live or (await engine.profiles.describe(DEFAULT.name)).shown
-    baseline = yardstick.profile if yardstick is not None else DEFAULT
-    profiles = [start, baseline]
-    lent: Sequence[LentModel] = ()
-    if settings.uses_embedded and any(stored_models(profile) for profile in profiles):
-        lent = (await look_up(settings, [profile.label for profile in profiles])).models
+        baseline = yardstick.profile if yardstick is not None else DEFAULT
+        models = await lendable(engine, [start, baseline])
     return Baselines(
         base=start,
         baseline=baseline,
         live=live.profile if live is not None and live.origin == "tuned" else None,
         next_version=own.versions[0].version + 1 if own is not None else 1,
-        models=lent,
+        models=models,
     )
 
 
