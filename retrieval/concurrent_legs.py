@@ -37,13 +37,13 @@ class LegResults(NamedTuple):
     degraded: list[Degradation]
 
     def no_answer(self) -> AllLegsFailed:
-        """The error if no leg that counts is among the rankings."""
+        """The error to raise if no leg with a weight above 0 answered."""
         reasons = "; ".join(f"{each.leg}: {each.reason}" for each in self.degraded)
         return AllLegsFailed(f"no leg that counts answered: {reasons}")
 
 
 class ConcurrentLegs:
-    """Runs legs; one that fails or is late degrades the answer and does not fail the search."""
+    """Runs legs; a failed or late leg degrades the answer but does not fail the search."""
 
     def __init__(self, pool: Pool, retrievers: Mapping[Leg, Retriever], *, timeout_s: float) -> None:
         """Give each leg a deadline of `timeout_s` seconds."""
@@ -52,9 +52,9 @@ class ConcurrentLegs:
         self._timeout_s = timeout_s
 
     async def run(self, query: PreparedQuery, meanwhile: Callable[[], Awaitable[T]]) -> tuple[LegResults, T]:
-        """Run the query's legs and do something else meanwhile; returns the results of both.
+        """Run the query's legs concurrently with `meanwhile`; returns the results of both.
 
-        Raises AllLegsFailed if no leg answered, VectorsReplaced if the namespace was given new vectors.
+        Raises AllLegsFailed if no leg answered, VectorsReplaced if the namespace got new vectors.
         """
         running: dict[Leg, _RunningLeg] = {}
         leg_query = self._leg_query(query, running)
@@ -76,7 +76,7 @@ class ConcurrentLegs:
         return found, done_meanwhile
 
     def _leg_query(self, query: PreparedQuery, running: Mapping[Leg, _RunningLeg]) -> LegQuery:
-        """The query as the legs get it, which may wait for the hits of those running."""
+        """The query as passed to a leg, which may wait for the hits of the running legs."""
         request, snapshot, profile = query.request, query.snapshot, query.profile
         return LegQuery(
             request=request,
@@ -98,7 +98,7 @@ class ConcurrentLegs:
             return await within_deadline(leg.value, self._found(query, leg_query, leg), self._timeout_s)
 
     async def _found(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking:
-        """What a leg finds, and what it finds of the memories that the query names by their time or an identifier."""
+        """A leg's hits, including those among the memories that the query names by time or identifier."""
         everything = await self._retrievers[leg].search(leg_query)
         if query.time is not None and query.time.certain:
             named = query.time.eligible
@@ -111,7 +111,7 @@ class ConcurrentLegs:
         return joined(everything, await self._retrievers[leg].search(of_named), leg_query.fan_out)
 
     async def _other_rankings(self, running: Mapping[Leg, _RunningLeg]) -> Mapping[Leg, LegRanking]:
-        """The rankings of the legs other than the graph's; waits for them at most half a leg's deadline."""
+        """The rankings of all legs but the graph's; waits at most half a leg's deadline for them."""
         tasks = {leg: task for leg, task in running.items() if leg is not Leg.GRAPH}
         if not all(task.done() for task in tasks.values()):
             await asyncio.wait(tasks.values(), timeout=self._timeout_s / 2)

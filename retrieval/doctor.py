@@ -46,10 +46,10 @@ Check = Callable[[Connection], Awaitable[Sequence[Finding]]]
 
 
 async def examine(settings: Settings, *checks: Check) -> list[Finding]:
-    """Check everything the server needs, in the order in which it needs it, and then what is asked for.
+    """Check everything the server needs, in the order it needs it, then run `checks`.
 
-    The embedded database is started if it is not running, and stopped again. Checks that need a database are skipped if
-    there is none. No detail contains a password or key.
+    The embedded database is started if it is not running, and stopped afterwards. Checks that need a database are
+    skipped if there is none. No detail contains a password or key.
     """
     findings = [_python(), *check_models(models_dir())]
     if settings.sends_texts:
@@ -116,14 +116,14 @@ async def _migrations(db: Connection) -> Finding:
 
 
 def _embedder(name: EmbedderName, used_by: Sequence[str], server: EmbedderName) -> Finding:
-    """Check that the server has an embedder that some namespaces have chosen."""
+    """Check that the server has an embedder that some namespaces use."""
     fault = embedder_fault(name, server)
     used = f"of {', '.join(used_by)}{', ...' if len(used_by) == namespaces.MOST_NAMED else ''}"
     return Finding(f"embedder {name}", fault is None, f"{used}: {fault or 'available'}")
 
 
 async def _provider(settings: Settings) -> Finding:
-    """Have the embedding provider embed a word."""
+    """Check that the embedding provider embeds a word."""
     embedder = remote_embedder(settings)
     try:
         await embedder.embed_query("trivet")

@@ -204,15 +204,15 @@ class Trivet:
             yield engine
 
     async def list_namespaces(self, names: Collection[str] | None = None) -> list[NamespaceInfo]:
-        """All namespaces, or those of these names, sorted by name."""
+        """All namespaces, or those in `names`, sorted by name."""
         async with self._pool.connection() as conn:
             return await namespaces.describe(conn, names)
 
     async def put_namespace(self, name: str, settings: NamespaceInput) -> NamespaceInfo:
-        """Create a namespace or change its settings; what is left out stays as it is.
+        """Create a namespace or change its settings; omitted settings keep their values.
 
-        Raises InvalidInput for a bad name, an unknown language or profile, an embedder that this server has not got
-        or an invalid rule, Conflict if the language or the embedder of a namespace that has memories would change.
+        Raises InvalidInput for a bad name, an unknown language or profile, an embedder that this server lacks or an
+        invalid rule, Conflict if the language or the embedder of a namespace with memories would change.
         """
         check_new_name(name)
         check_storable(settings)
@@ -227,7 +227,7 @@ class Trivet:
             return await namespaces.put(conn, name, settings, embedder=self.settings.embedder)
 
     async def get_namespace(self, name: str) -> NamespaceInfo:
-        """A namespace with its counts; raises NotFound if there is none of that name."""
+        """A namespace with its counts; raises NotFound if it does not exist."""
         check_name(name)
         async with self._pool.connection() as conn:
             described = await namespaces.describe(conn, [name])
@@ -236,7 +236,7 @@ class Trivet:
         return described[0]
 
     async def delete_namespace(self, name: str) -> NamespaceReceipt:
-        """Delete a namespace with everything in it; raises NotFound if there is none of that name."""
+        """Delete a namespace with everything in it; raises NotFound if it does not exist."""
         check_name(name)
         async with self._pool.connection() as conn:
             return await namespaces.delete(conn, name)
@@ -244,7 +244,7 @@ class Trivet:
     async def add(
         self, namespace: str, batch: Sequence[MemoryInput | InvalidInput], *, may_supersede: bool = False
     ) -> list[AddResult]:
-        """Add or replace memories; an invalid one is rejected alone. All legs find them when this returns.
+        """Add or replace memories, searchable by all legs on return; invalid ones are rejected one by one.
 
         With `may_supersede` the results name older memories that the new ones may make outdated. Raises InvalidInput
         for a bad name, and for a batch of more than `MAX_COMPARED` with `may_supersede`.
@@ -284,10 +284,10 @@ class Trivet:
         return await self._ingest.patch(namespace, memory_id, patch)
 
     async def prepare_import(self, namespace: str, settings: NamespaceSettings) -> str | None:
-        """Give the settings of an export to a namespace that has no memories; make it if it is not there.
+        """Apply an export's settings to a namespace without memories, creating it if it does not exist.
 
-        One that is there keeps its embedder, so that memories can be moved from one embedder to another. Returns the
-        profile that is left out, as there is none of its name here.
+        An existing namespace keeps its embedder, so that memories can be moved from one embedder to another. Returns
+        the profile that was left out because it does not exist here.
         """
         missing = None
         with suppress(NotFound):
@@ -305,10 +305,10 @@ class Trivet:
     async def update(
         self, namespace: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
     ) -> UpdateReceipt:
-        """Change the same fields of many memories in one transaction; by ids, or of all that match the filters.
+        """Change the same fields of many memories in one transaction, selected by ids or filters.
 
-        Raises NotFound if there is no such namespace, InvalidInput if neither is given or both are, for a change that
-        is not valid, or if too many match.
+        Raises NotFound if there is no such namespace, InvalidInput unless exactly one of the two is given, for an
+        invalid change, or if too many match.
         """
         check_storable(ids, ("ids",))
         check_storable(filters, ("filters",))
@@ -320,9 +320,9 @@ class Trivet:
         await self._ingest.delete(namespace, memory_id)
 
     async def delete_many(self, namespace: str, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS) -> int:
-        """Delete the memories of these ids, or all that match the filters; returns how many there were.
+        """Delete the memories with these ids, or all that match the filters; returns how many were deleted.
 
-        Raises NotFound if there is no such namespace, InvalidInput if neither is given or both are.
+        Raises NotFound if there is no such namespace, InvalidInput unless exactly one of the two is given.
         """
         check_storable(ids, ("ids",))
         check_storable(filters, ("filters",))
@@ -362,7 +362,7 @@ class Trivet:
         return replace(known, ids=candidates.ids([*known.ids]), vectors=own, places=None)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
-        """A context pack for a query or a conversation, empty for an unknown namespace; else raises as `search`."""
+        """A context pack for a query or a conversation, empty for an unknown namespace; else raises like `search`."""
         if request.query is None and not any(map(said_in, request.messages)):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         search, conversation = as_search(request), Conversation(request.messages)
@@ -370,7 +370,7 @@ class Trivet:
         check_name(namespace)
         try:
             answer = await self._pipeline.search(namespace, search, stopwatch, conversation)
-        except NotFound:  # an assistant whose user has said nothing yet
+        except NotFound:  # the assistant's user has said nothing yet
             profile = await self.profiles.find(request.profile)
             return unknown_namespace(request, profile, stopwatch.timings_ms())
         packed = await pack_answer(self._pool, answer, request)
@@ -380,7 +380,7 @@ class Trivet:
         return context_response(answer, packed, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
-        """The intent of a query and the fusion weights for it, as a search of the request's namespace has them.
+        """The intent and fusion weights that a search of the request's namespace would use for a query.
 
         Raises NotFound if there is no such namespace, InvalidInput for an unknown profile.
         """
@@ -400,10 +400,7 @@ class Trivet:
         )
 
     async def shadow(self, name: str) -> ProfileShadow:
-        """The shadow version of a profile, and how it compares with the live one.
-
-        Raises NotFound if there is no profile of that name.
-        """
+        """The shadow version of a profile compared with the live one; raises NotFound for an unknown profile."""
         found = await self.profiles.describe(name)
         compared = None
         if found.shadow is not None and found.live is not None:
@@ -421,7 +418,7 @@ class Trivet:
     async def readiness(self) -> dict[str, bool]:
         """Whether the database answers in time, its schema is current, and models and namespaces are loaded.
 
-        Models are those of each namespace: one whose embedder is missing can neither be written nor compared.
+        Models include those of each namespace: without its embedder it can be neither written nor compared.
         """
         reachability = self._pool.reachability
         try:
@@ -441,7 +438,7 @@ class Trivet:
 
     @asynccontextmanager
     async def _spare_connection(self) -> AsyncIterator[Connection]:
-        """A connection beside the pool's, which may all be in use; one of these where the server gives no more."""
+        """A connection outside the pool, whose own may all be in use; one of those if the server allows no more."""
         try:
             spare = await connect(self._url)
         except StoreUnavailable:
@@ -453,7 +450,7 @@ class Trivet:
                     yield spare
 
     async def state(self) -> ServerState:
-        """What this process holds, and what `trivet doctor` finds of the models and the database."""
+        """What this process holds, and the findings of `trivet doctor` on the models and the database."""
         async with self._pool.connection() as conn:
             findings = await check_database(conn, self.settings.embedder)
             unpacked = await compaction.unpacked(conn)
@@ -466,7 +463,7 @@ class Trivet:
         )
 
     async def load(self, namespace: str) -> None:
-        """Load a namespace completely, so that no search of it is partial; raises NotFound if there is none."""
+        """Load a namespace completely, so that no search of it is partial; raises NotFound if it does not exist."""
         check_name(namespace)
         await self._indexes.load(namespace)
 
@@ -487,7 +484,7 @@ class Trivet:
             await statistics.refresh(conn)
 
     async def trim_changes(self) -> None:
-        """Delete what no process needs any more to follow writes; it reads all changes that are kept."""
+        """Delete changes that no process still needs to follow writes; reads all kept changes."""
         async with self._pool.connection() as conn:
             await changes.trim(conn)
 
@@ -504,7 +501,7 @@ def load_models() -> None:
 
 
 async def _index_files(settings: Settings, pool: Pool) -> IndexFiles | None:
-    """The files of the indexes; None if none are kept. Without them a start takes longer, and that is all."""
+    """The index files; None if none are kept, which only makes startup slower."""
     if settings.index_dir is None:
         return None
     try:

@@ -1,6 +1,6 @@
-"""What is wrong with JSON, in its sender's words: which field, what it takes, and what was probably meant.
+"""Error messages for invalid JSON in its sender's terms: which field, what it accepts, and what was probably meant.
 
-Msgspec names the place of a fault; what belongs there is read from the type.
+Msgspec reports where an error is; what belongs there is read from the type.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from msgspec import inspect
 from retrieval.errors import InvalidInput
 
 MAX_SHOWN_CHARS = 64
-"""Of a name or value that the sender chose."""
+"""Limit on a name or value chosen by the sender."""
 
 _PLACE = re.compile(r" - at (?:`key` in )?`\$\.?(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\[(?P<item>\d+|\.\.\.)\]|(?P<field>[^.\[\]]+)")
@@ -52,16 +52,16 @@ _ALSO_CALLED: dict[str, tuple[str, ...]] = {
     "text": ("content", "data", "episode_body", "memory", "message", "page_content"),
     "top_k": ("k", "limit", "n_results", "num_results"),
 }
-"""What other programs call our fields."""
+"""Names that other programs use for our fields."""
 
 _TENANTS = ("agent_id", "app_id", "bank_id", "group_id", "group_ids", "namespace", "user_id")
-"""By what other programs tell tenants apart in the body."""
+"""Fields in which other programs name the tenant in the body."""
 
 _Types = Sequence[inspect.Type]
 
 
 def invalid_input(exc: msgspec.ValidationError, expected: Any) -> InvalidInput:
-    """The fault, with the path of its field, from msgspec's complaint and the type that was to be read.
+    """The error, with the path of its field, from msgspec's message and the expected type.
 
     >>> from retrieval.types.search import SearchRequest
     >>> try:
@@ -102,12 +102,12 @@ def invalid_input(exc: msgspec.ValidationError, expected: Any) -> InvalidInput:
 
 
 def _alternatives(types: Iterable[inspect.Type]) -> list[inspect.Type]:
-    """What the types may be, null aside."""
+    """The alternatives of the types without null."""
     return [each for each in _opened(types) if not isinstance(each, inspect.NoneType)]
 
 
 def _opened(types: Iterable[inspect.Type]) -> Iterator[inspect.Type]:
-    """What the types may be: the insides of annotations and unions."""
+    """The types inside annotations and unions."""
     for type_ in types:
         if isinstance(type_, inspect.Metadata):
             yield from _opened([_with_items(type_)])
@@ -118,7 +118,7 @@ def _opened(types: Iterable[inspect.Type]) -> Iterator[inspect.Type]:
 
 
 def _with_items(annotated: inspect.Metadata) -> inspect.Type:
-    """The type; of a list of undecoded JSON with the items that `extra` says it has."""
+    """The annotated type; for a list of undecoded JSON with the item type that `extra` gives."""
     inner = annotated.type
     items = (annotated.extra or {}).get("items")
     if items is not None and isinstance(inner, inspect.ListType):
@@ -127,7 +127,7 @@ def _with_items(annotated: inspect.Metadata) -> inspect.Type:
 
 
 def _inside(holder: inspect.Type, field: str | None) -> Iterator[inspect.Type]:
-    """What may stand in a field of that name, or without a name in an item of a list or object."""
+    """The types of the field with that name, or without a name of the items of a list or object."""
     if isinstance(holder, inspect.StructType):
         yield from (each.type for each in holder.fields if each.encode_name == field)
     elif isinstance(holder, inspect.ListType | inspect.VarTupleType):
@@ -147,13 +147,13 @@ def _tags(types: _Types) -> list[str]:
 
 
 def _field(types: _Types, name: str) -> str:
-    """What a field takes; the one that tells structs apart is none of theirs."""
+    """What a field accepts; a union's tag is not a field of its structs."""
     inner = [type_ for struct in _structs(types) for type_ in _inside(struct, name)]
     return _described(inner) if inner else f"one of {', '.join(_tags(types))}"
 
 
 def _unknown(types: _Types, name: str) -> str:
-    """Where an unknown field may belong, or what it may be called, or what there is."""
+    """Where an unknown field may belong, what was probably meant, or which fields exist."""
     structs = _structs(types)
     fields = {field.encode_name: field for struct in structs for field in struct.fields}
     for outer, field in fields.items():
@@ -170,14 +170,14 @@ def _unknown(types: _Types, name: str) -> str:
 
 
 def meant_or_known(name: str, known: Collection[str]) -> str:
-    """Which of the known names was meant by an unknown one, or which there are.
+    """The known name that an unknown one probably means, or else all of them.
 
     >>> meant_or_known("limit", ("query", "top_k")), meant_or_known("colour", ("query", "top_k"))
     ('did you mean `top_k`?', 'there are query, top_k')
     """
     lowered = name.casefold()
     meant = next((ours for ours, others in _ALSO_CALLED.items() if lowered in others and ours in known), None)
-    # `id` is no misspelt `kind`, `results` no misspelt `relations`.
+    # `id` is not a misspelt `kind`, nor `results` a misspelt `relations`.
     close = get_close_matches(lowered, known, n=1, cutoff=0.7) if len(name) > 2 else []
     if meant := meant or next(iter(close), None):
         return f"did you mean `{meant}`?"
@@ -185,7 +185,7 @@ def meant_or_known(name: str, known: Collection[str]) -> str:
 
 
 def _wrapped(types: _Types, got: str, loc: Sequence[str | int]) -> str:
-    """What was meant by one value in the place of a list, or by a list in that of the object that holds it."""
+    """What was probably meant by a value instead of a list, or by a list instead of the object that holds it."""
     for wanted in _alternatives(types):
         if isinstance(wanted, inspect.ListType | inspect.VarTupleType) and got not in ("null", "array"):
             return f'"{loc[-1]}": […]'
@@ -197,7 +197,7 @@ def _wrapped(types: _Types, got: str, loc: Sequence[str | int]) -> str:
 
 
 def _described(types: _Types) -> str:
-    """What the types take, in words."""
+    """What the types accept, in words."""
     said = dict.fromkeys(_in_words(each) for each in _alternatives(types))
     may_be_null = any(isinstance(each, inspect.NoneType) for each in _opened(types))
     return " or ".join([*said, *(["null"] if may_be_null else [])])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 NO_SUCH_PATH: Final = "Nothing is at this path; /docs lists all paths, and a slash in an id is written %2F"
-"""What the HTTP API says with a 404 that is not about a namespace or what is in it."""
+"""Message of a 404 for an unknown path, not for a namespace or its contents."""
 
 
 class TrivetError(Exception):
@@ -34,7 +34,7 @@ class InvalidInput(TrivetError):
 
 
 class InvalidMemory(InvalidInput):
-    """A memory of a batch cannot be read; its `id` is the caller's, None if it has none that can be told."""
+    """A memory of a batch cannot be read; `id` is the caller's, None if it has none or it cannot be read."""
 
     def __init__(self, message: str, *, loc: tuple[str | int, ...], id: str | None) -> None:
         super().__init__(message, loc=loc)

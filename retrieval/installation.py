@@ -8,7 +8,7 @@ from pathlib import Path
 from retrieval.errors import ModelFileError
 
 CHECKSUMS = "SHA256SUMS"
-"""The file beside the models with the checksum of each, in lines of "checksum  name"."""
+"""File in the models' folder with the checksum of each, in lines of "checksum  name"."""
 
 REMEDY = "install Trivet again or, in a checkout, restore the file with `git restore models`"
 

@@ -15,16 +15,16 @@ from retrieval.validation import check_query, check_storable
 
 
 class IntentPredictor:
-    """Predicts the intent of queries by the classifier of their profile."""
+    """Predicts the intent of queries with their profile's classifier."""
 
     def __init__(self, embedders: Embedders, model_registry: ModelRegistry, *, timeout_s: float) -> None:
-        """Wait at most `timeout_s` seconds for an embedding; without it only the words are read."""
+        """Wait at most `timeout_s` seconds for an embedding; without one, only the words are used."""
         self._embedders = embedders
         self._model_registry = model_registry
         self._timeout_s = timeout_s
 
     async def intent_of(self, query: PreparedQuery) -> IntentPrediction:
-        """The intent that a search states, or the one predicted."""
+        """The intent given in the request, or the predicted one."""
         request = query.request
         if request.intent is not None:
             return stated_intent(request.intent)
@@ -33,7 +33,7 @@ class IntentPredictor:
     async def classify(
         self, text: str, profile: Profile, embedder: EmbedderName, stopwatch: Stopwatch
     ) -> IntentPrediction:
-        """The intent of a query that is not searched for, as namespaces of an embedder have it.
+        """The intent of a query without a search, as predicted for namespaces with that embedder.
 
         Raises InvalidInput for a blank or unusable query.
         """

@@ -1,4 +1,4 @@
-"""What this process may have of its machine: containers and services limit it by control groups of either version."""
+"""Memory and processors available to this process: containers and services limit them by cgroups, v1 or v2."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def memory_bytes() -> int:
 
 
 def processors() -> int:
-    """How many processors this process can keep busy: those it may run on, or its share of their time, rounded up."""
+    """How many processors this process can keep busy: its CPU affinity or its CPU quota, rounded up."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = _limits("cpu", "cpu.max", "cpu.cfs_quota_us", "cpu.cfs_period_us")
     return min([allowed, *(ceil(int(quota) / int(period)) for quota, period in shares if quota.isdigit())])
 
 
 def _limits(controller: str, *names: str) -> Iterator[list[str]]:
-    """What files say in the folders of this process's groups and of all around them; a container sees only the root."""
+    """The contents of these files in this process's cgroups and all their parents; a container sees only the root."""
     membership = Path(_MEMBERSHIP)
     for line in membership.read_text().splitlines() if membership.is_file() else ():
         _, controllers, own = line.split(":", 2)

@@ -55,10 +55,10 @@ class Pipeline:
     async def search(
         self, name: str, request: SearchRequest, stopwatch: Stopwatch, conversation: Conversation | None = None
     ) -> Answer:
-        """Search a namespace, for what the conversation does not hold.
+        """Search a namespace, leaving out what the conversation already contains.
 
-        Raises NotFound if there is none of that name, InvalidInput for a blank query, unusable weights or strings or an
-        unknown profile, AllLegsFailed if none of the mode's legs answered.
+        Raises NotFound if it does not exist, InvalidInput for a blank query, unusable weights or strings or an unknown
+        profile, AllLegsFailed if none of the mode's legs answered.
         """
         check_query(request.query)
         check_storable(request)
@@ -66,13 +66,13 @@ class Pipeline:
         search = partial(self._search, name, request, conversation or Conversation(), stopwatch)
         try:
             return await search()
-        except VectorsReplaced:  # once more, and by the embedder that the namespace has now
+        except VectorsReplaced:  # retry once, with the namespace's present embedder
             return await search()
 
     async def _search(
         self, name: str, request: SearchRequest, conversation: Conversation, stopwatch: Stopwatch
     ) -> Answer:
-        """Search a namespace; raises VectorsReplaced if it was given new vectors meanwhile."""
+        """Search a namespace; raises VectorsReplaced if it got new vectors meanwhile."""
         query = await self._preparation.prepare(name, request, conversation, stopwatch)
         async with self._turns:
             found, prediction = await self._legs.run(query, meanwhile=partial(self._intents.intent_of, query))
@@ -98,7 +98,7 @@ class Pipeline:
             weighting, learned_weights, fragment_share = refine(weighting, query, found, evidence)
             memories, periods = query.snapshot.index.memories, query.query_terms.periods
             state = None
-            if not query.time:  # what was said of a named time is of that time, whatever came later
+            if not query.time:  # later statements do not outdate those about a named time
                 state = StateOrder.from_query(request.query, periods, memories, profile.period_weight)
             identified = frozenset() if rescored is None else query.identified
             ordering = Ordering(

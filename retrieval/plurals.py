@@ -1,10 +1,10 @@
-"""Words that agree with how many there are of something."""
+"""Singular and plural."""
 
 from __future__ import annotations
 
 
 def counted(number: int, one: str, many: str) -> str:
-    """How many there are of something.
+    """A number with its noun in the singular or plural.
 
     >>> counted(1, "memory", "memories"), counted(0, "memory", "memories")
     ('1 memory', '0 memories')

@@ -30,14 +30,14 @@ from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg, Mode, SearchRequest
 
 MOST_SAID_BEFORE = 200
-"""Hits that a leg returns in addition because the conversation may hold them."""
+"""Extra hits asked of a leg because the conversation may already contain them."""
 
 
 class Begun(msgspec.Struct, frozen=True, eq=False):
-    """A request, the conversation that it is part of, and what was begun for it at once.
+    """A request, its conversation, and the work started for it immediately.
 
     Attributes:
-        default_embedding: the query's by the default embedder, for namespaces that have no other and for most
+        default_embedding: the query's embedding by the default embedder, for namespaces without another and for most
             classifiers.
     """
 
@@ -47,9 +47,9 @@ class Begun(msgspec.Struct, frozen=True, eq=False):
     default_embedding: Embedding
 
     def fan_out_for(self, wanted: int) -> int:
-        """Hits to take of a leg where a recipe wants so many: at least twice `top_k`, as duplicates are left out.
+        """Hits to ask of a leg if a recipe wants `wanted`: at least twice `top_k`, as duplicates are left out.
 
-        What may not be shown is asked for in addition.
+        Adds one for each memory that may not be shown.
         """
         hidden = len(self.request.exclude.ids) + min(len(self.conversation), MOST_SAID_BEFORE)
         return max(wanted, 2 * self.request.top_k) + hidden
@@ -59,13 +59,13 @@ class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):
     """A request with everything that a search needs before its legs run.
 
     Attributes:
-        embedding: the query's, by the namespace's embedder.
-        models: those of the profile.
+        embedding: the query's embedding by the namespace's embedder.
+        models: the profile's.
         degraded: the legs that cannot run on this snapshot.
         explicit: the weighting if it does not depend on the query, else None.
-        time: the memories of the time that the query names, if there are any and the profile heeds it.
+        time: the memories of the time that the query names, if there are any and the profile weighs time.
         rescores: whether candidates are to be rescored.
-        identified: slots of the memories that hold an identifier of the query, if so.
+        identified: slots of the memories that contain an identifier of the query.
     """
 
     embedding: Embedding
@@ -82,25 +82,25 @@ class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):
 
     @property
     def classified(self) -> Embedding:
-        """The query's embedding by the embedder that the classifier reads."""
+        """The query's embedding by the classifier's embedder."""
         own = self.models.classifier_embedder == self.snapshot.namespace.settings.embedder
         return self.embedding if own else self.default_embedding
 
     @property
     def recipes(self) -> Sequence[Recipe]:
-        """The recipes of which the query's weights can be made."""
+        """The recipes that the query's weights can be mixed from."""
         return (self.explicit.recipe,) if self.explicit else self.profile.recipes
 
     @property
     def legs(self) -> list[Leg]:
-        """The mode's legs that can run and that any of its recipes gives a weight above 0."""
+        """The mode's legs that can run and have a weight above 0 in any recipe."""
         missing = {each.leg for each in self.degraded}
         legs = [leg for leg in self.request.mode.legs if leg.value not in missing]
         return [leg for leg in legs if any(recipe.weights[leg] > 0 for recipe in self.recipes)]
 
     @property
     def fan_out(self) -> int:
-        """Hits asked of each leg: enough for whatever intent is predicted."""
+        """Hits asked of each leg: enough for any predicted intent."""
         return self.fan_out_for(max(recipe.fan_out for recipe in self.recipes))
 
 
@@ -126,11 +126,11 @@ class Preparation:
     async def prepare(
         self, name: str, request: SearchRequest, conversation: Conversation, stopwatch: Stopwatch
     ) -> PreparedQuery:
-        """The request to a namespace, brought up to date; keep its view until the answer is complete.
+        """Prepare a request to a namespace, brought up to date; keep the view until the answer is complete.
 
-        Of one that is still being loaded only what the query needs is read. Raises NotFound if there is no such
-        namespace, InvalidInput for an unknown profile, AllLegsFailed if the namespace is being loaded and the database
-        does not answer in time.
+        While a namespace is loading, only what the query needs is read. Raises NotFound if there is no such namespace,
+        InvalidInput for an unknown profile, AllLegsFailed if the namespace is loading and the database does not answer
+        in time.
         """
         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
         begun = Begun(request, conversation, stopwatch, default_embedding)
@@ -161,7 +161,7 @@ class Preparation:
     async def _part_of(
         self, namespace: Namespace, begun: Begun
     ) -> tuple[NamespaceSnapshot, QueryTerms, Sequence[Degradation]]:
-        """What a query needs of a namespace that is still being loaded; all of it if only the graph is asked."""
+        """The part of a loading namespace that a query needs; the whole namespace if only the graph leg runs."""
         request = begun.request
         if request.mode is Mode.GRAPH:
             try:
@@ -187,11 +187,11 @@ class Preparation:
         return profile, await self._profile_registry.models.learned(profile.models, namespace.settings.embedder)
 
     def _embedding(self, embedder: CachedEmbedder, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
-        """The query's embedding, which is begun unless the request's mode needs none."""
+        """The query's embedding, started unless the request's mode needs none."""
         return Embedding(embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
 
     def _embedding_for(self, namespace: Namespace, begun: Begun) -> Embedding:
-        """The query's embedding by the namespace's embedder; the one that has begun if that is the default one."""
+        """The query's embedding by the namespace's embedder; the running one if that is the default."""
         embedder = self._embedders.of(namespace.settings.embedder)
         if embedder is self._embedders.default:
             return begun.default_embedding

@@ -1,4 +1,4 @@
-"""What the legs' answers add: the rescorer's scores of the candidates, and weights learned from the legs' scores."""
+"""Steps that need the legs' answers: rescoring the candidates, and weights learned from the legs' scores."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from retrieval.types.search import Degradation, Leg
 def refine(
     weighting: Weighting, query: PreparedQuery, found: LegResults, evidence: QueryPerformanceFeatures
 ) -> tuple[Weighting, Mapping[str, float] | None, float]:
-    """The weighting in the light of what the legs found and of how the embedder reads the query, unless it is explicit.
+    """Adjust the weighting to the legs' hits and to how the embedder reads the query, unless it is explicit.
 
-    Returns also the `learned_weights` and the `fragment_share` of an `Answer`.
+    Also returns the `learned_weights` and the `fragment_share` of an `Answer`.
     """
     if query.explicit is not None:
         return weighting, None, 0.0
@@ -41,7 +41,7 @@ async def rescore_candidates(
     *,
     timeout_s: float,
 ) -> Rescored | None:
-    """Score the candidates with the profile's rescorer if they are to be; a failure only degrades the answer."""
+    """Score the candidates with the profile's rescorer if requested; a failure only degrades the answer."""
     if not query.rescores:
         return None
     rescorer = query.models.rescorer

@@ -27,7 +27,7 @@ EMBEDDED = "embedded"
 def default_data_dir() -> Path:
     """Where the embedded database lives: the user's data folder, for root /var/lib/trivet.
 
-    PostgreSQL refuses to run as root and runs under a user of its own then, who could not enter root's home.
+    PostgreSQL refuses to run as root, so it then runs as a separate user, who could not enter root's home.
     """
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         return Path("/var/lib/trivet")
@@ -43,7 +43,7 @@ ApiKey = Annotated[
     Annotated[str, Meta(pattern=r"^(?!\s)[^\x00-\x1f\x7f\ud800-\udfff]+(?<!\s)\Z")] | None,
     Meta(description="one line of text with no blanks around it"),
 ]
-# It goes into a header, which is ASCII. The URL must not hold a password, as errors and logs name it.
+# Sent in a header, which is ASCII. The URL must not hold a password, as errors and logs show it.
 ProviderKey = Annotated[
     Annotated[str, Meta(pattern=r"^[\x21-\x7e]+\Z")] | None, Meta(description="visible ASCII characters without blanks")
 ]
@@ -84,11 +84,11 @@ OptionalFolder = Annotated[Path | None, Meta(description="a path")]
 Switch = Annotated[bool, Meta(description="true or false")]
 
 _SECRET: Final = (DatabaseUrl, ApiKey, ProviderKey, ProviderUrl)
-"""Types whose values may hold a password or a key, and are not repeated."""
+"""Types whose values may hold a password or a key; errors do not repeat them."""
 
 
 class _Usual(NamedTuple):
-    """What holds of a provider unless the settings say otherwise; `key_variable` has the key for `url`."""
+    """A provider's defaults; `key_variable` holds the key for `url`."""
 
     model: str
     url: str | None = None
@@ -114,28 +114,28 @@ class Settings:
     """How this process runs.
 
     Attributes:
-        database_url: a libpq URL, or `embedded`. One never silently replaces the other.
+        database_url: a libpq URL, or `embedded`; there is no silent fallback from one to the other.
         data_dir: folder of the embedded database.
         host: address to listen on; a public one needs `TRIVET_API_KEY`.
         port: port to listen on; 0 takes a free one.
         workers: server processes.
         api_key: the bearer key that requests must carry; without one, no key is needed.
-        allowed_hosts: hosts that requests may name beside loopback and `TRIVET_HOST`; unset: any, if there is a key.
+        allowed_hosts: hosts that requests may name besides loopback and `TRIVET_HOST`; unset: any, if there is a key.
         log_level: what is logged; `debug` also shows tracebacks of failed commands.
         pool_size: database connections of one server process.
         leg_timeout_s: deadline of each leg, seconds.
-        embedding_provider: what makes the vectors of new namespaces; all but `onnx` are sent the texts.
+        embedding_provider: what embeds texts in new namespaces; all but `onnx` send them to another server.
         embedding_model: the provider's model.
-        embedding_url: where an OpenAI-compatible or Ollama server is; the provider's own address if not set.
+        embedding_url: URL of an OpenAI-compatible or Ollama server; the provider's own if not set.
         embedding_api_key: the provider's key; for its own address also `OPENAI_API_KEY` or `GEMINI_API_KEY`.
-        embedding_cache_entries: query embeddings kept.
-        embedding_cache_age_s: seconds for which a query embedding is kept.
-        rate_limit: requests that an address may send a server process at once, and again each minute; 0: any number.
+        embedding_cache_entries: query embeddings to cache.
+        embedding_cache_age_s: seconds to cache a query embedding.
+        rate_limit: requests that an address may send a server process at once, and again each minute; 0: no limit.
         max_body_bytes: longest request body outside the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
-        index_bytes: most memory for what a process knows of the namespaces asked for last, about.
-        cache_dir: folder of the files of large indexes; the embedded database has them in `index` beside it.
-        console: whether the page at `/` is served.
+        index_bytes: approximate limit on the memory of a process's indexes of recently used namespaces.
+        cache_dir: folder for the files of large indexes; with the embedded database, by default `index` beside it.
+        console: whether to serve the page at `/`.
     """
 
     database_url: DatabaseUrl = EMBEDDED
@@ -212,7 +212,7 @@ class Settings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must never reach a log: the keys, the database URL and its password, raw and decoded."""
+        """Values that must never be logged: the keys, the database URL and its password, raw and decoded."""
         found = {self.api_key, self.embedding_api_key}
         if not self.uses_embedded:
             passwords = [one[1] or one[2] for one in _PASSWORD.finditer(self.database_url)]
@@ -226,7 +226,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
-        """Read `TRIVET_*`; `overrides` that are not None win. An unknown variable is warned of.
+        """Read `TRIVET_*`; `overrides` that are not None win. Warns about unknown variables.
 
         Raises SettingsError, with the variable's name, for a value of the wrong type or out of range.
 
@@ -239,7 +239,7 @@ class Settings:
         given |= {variable_of(name): value for name, value in overrides.items() if value is not None}
         values: dict[str, Any] = {}
         usual = _USUAL.get(given.get("TRIVET_EMBEDDING_PROVIDER", ""), _USUAL["onnx"])
-        # A provider's own key is not for the server at another address.
+        # Never send a provider's own key to another server.
         if usual.key_variable and "TRIVET_EMBEDDING_URL" not in given and environ.get(usual.key_variable):
             given.setdefault("TRIVET_EMBEDDING_API_KEY", environ[usual.key_variable])
         for variable, raw in given.items():

@@ -1,4 +1,4 @@
-"""Shadow mode: a candidate profile answers a share of the live profile's searches again, in the background."""
+"""Shadow mode: a candidate profile repeats a share of the live profile's searches in the background."""
 
 from __future__ import annotations
 

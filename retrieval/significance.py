@@ -34,13 +34,13 @@ class PairedTest:
 
 
 def bootstrap(values: Scores, strata: Sequence[str], *, seed: int) -> list[Estimate]:
-    """Percentile bootstrap over queries, of the mean over strata of each stratum's mean; an interval per column.
+    """Percentile bootstrap over queries of the mean over strata of each stratum's mean; one interval per column.
 
     Every column is resampled with the same queries. With one stratum it is the plain mean over
     queries; with a stratum per namespace the macro mean, where queries are drawn within each.
     Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 13. Of n rows n - 1 are
     drawn, so that strata of few queries do not look surer than they are: Rao and Wu, JASA 83(401),
-    1988. A stratum of one row says nothing of its spread and adds none.
+    1988. A stratum of one row says nothing about its spread and adds none.
 
     `values` are (queries, columns) scores of at least one row, `strata` the stratum of each row.
     """
@@ -71,7 +71,7 @@ def macro_mean(values: Scores, strata: Sequence[str] | NDArray[np.str_]) -> floa
 
 
 def compare(a: Scores, b: Scores, strata: Sequence[str], *, seed: int) -> list[PairedTest]:
-    """Paired randomisation test: the share of random sign flips at least as extreme as what was seen, per column.
+    """Paired randomisation test: the share of random sign flips at least as extreme as the observed mean, per column.
 
     The statistic is the mean over strata of each stratum's mean difference, as in `bootstrap`.
     p = (1 + hits) / (1 + flips), so never 0. All columns share their flips. Smucker, Allan and

@@ -1,4 +1,4 @@
-"""Coroutines: ended or let end, several at a time with their results in order, again after another writer was met."""
+"""Running coroutines: cancellation, shielding, bounded concurrency in order, retries after a write conflict."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 ATTEMPTS = 8
-"""How often a write is tried that meets another writer."""
+"""Most attempts at a write that conflicts with another writer."""
 
 
 async def cancel(*tasks: asyncio.Future[Any]) -> None:
-    """Cancel tasks and wait until they have ended, however they do."""
+    """Cancel tasks and wait for them to end, ignoring their results and errors."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
-    """The result of work that goes on to its end where its caller is cancelled, who then waits for it."""
+    """The result of `work`, which is not cancelled with its caller: that one then waits for it to end."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
@@ -36,9 +36,9 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
 async def in_order(
     items: AsyncIterable[S], work: Callable[[S], Coroutine[Any, Any, T]], at_once: Callable[[], int]
 ) -> AsyncGenerator[tuple[S, T]]:
-    """Each item with what `work` makes of it, in their order; so many are under way at a time as `at_once` says.
+    """Yield each item with its result of `work`, in order, running at most `at_once()` at a time.
 
-    The work on an item begins before the next item is asked for.
+    Work on an item starts before the next item is requested.
     """
     under_way: deque[tuple[S, asyncio.Task[T]]] = deque()
     try:
@@ -55,7 +55,7 @@ async def in_order(
 
 
 async def share_out(work: Callable[[S], Awaitable[T]], items: Sequence[S], *, at_once: int) -> list[T]:
-    """What `work` makes of each item, in their order; so many are under way at a time, and a failure ends them all."""
+    """The results of `work` for all items, in order, at most `at_once` at a time; a failure cancels the rest."""
     made: dict[int, T] = {}
     waiting = iter(enumerate(items))
 
@@ -72,7 +72,7 @@ async def share_out(work: Callable[[S], Awaitable[T]], items: Sequence[S], *, at
 
 
 async def retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception], ...]) -> T:
-    """Call `attempt`, retrying a few times if it meets another writer."""
+    """Call `attempt`, retrying a few times if it conflicts with another writer."""
     for _ in range(ATTEMPTS):
         try:
             return await attempt()

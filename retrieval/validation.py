@@ -1,4 +1,4 @@
-"""Validation of input: memories are checked one by one, so that a bad one is rejected without its batch; size limits.
+"""Validation of input, memory by memory, so that a bad one is rejected without its batch; size limits.
 
 A decoder call holds the GIL, and so blocks all other clients of the server, until it returns. So large documents are
 rejected before decoding, and batches are decoded memory by memory.
@@ -30,7 +30,7 @@ MAX_METADATA_BYTES = 64 * 1024
 """Limit on metadata as compact JSON in UTF-8."""
 
 MAX_FILTER_BYTES = 256 * 1024
-"""Limit on all filters of one request, measured likewise."""
+"""Limit on all filters of one request, measured the same way."""
 
 MAX_FILTER_VALUES = 1_000
 """Most values in one filter."""
@@ -86,7 +86,7 @@ _undecoded_decoder = msgspec.json.Decoder(_Undecoded)
 
 
 def parse_batch(raw: bytes) -> list[Parsed]:
-    """Parse the memories of `{"memories": [...]}`; each is parsed whatever is wrong with the others.
+    """Parse the memories of `{"memories": [...]}`, each independently of errors in the others.
 
     Raises InvalidInput if the batch as a whole is wrong: not JSON, an unknown field, no or too many memories.
     """
@@ -97,7 +97,7 @@ def parse_batch(raw: bytes) -> list[Parsed]:
 
 
 def parse_memory(raw: bytes, index: int) -> Parsed:
-    """Parse a memory; returns its error if it is invalid. `index` is its place in the batch."""
+    """Parse a memory; returns its error if it is invalid. `index` is its position in the batch."""
     try:
         if len(raw) > MAX_MEMORY_BYTES:
             raise InvalidInput(f"is longer than {MAX_MEMORY_BYTES:,} bytes")
@@ -109,7 +109,7 @@ def parse_memory(raw: bytes, index: int) -> Parsed:
 
 
 def _id_in(raw: bytes) -> str | None:
-    """The id of a memory of which something else may be wrong."""
+    """The id of a memory that may otherwise be invalid."""
     try:
         found = _decoded(raw, _named_decoder).id
         check_storable(found)
@@ -129,7 +129,7 @@ def decode(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def converted(value: Any, kind: type[T]) -> T:
-    """A value as one of a type; raises InvalidInput if it is none, which names the field."""
+    """Convert a value to a type; raises InvalidInput, which names the field, if it does not fit."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as exc:
@@ -249,7 +249,7 @@ def check_storable(value: Any, loc: tuple[str | int, ...] = (), nesting: int = 0
     if isinstance(value, str):
         _check_string(value, loc)
     elif isinstance(value, datetime):
-        # What is stored in UTC may be sent again.
+        # A time is returned in UTC and may be sent back.
         if not (MINYEAR < value.year < MAXYEAR and MINYEAR < value.astimezone(UTC).year < MAXYEAR):
             raise InvalidInput(f"must be in the years {MINYEAR + 1} to {MAXYEAR - 1}", loc=loc)
     elif isinstance(value, dict | list | tuple):
@@ -264,7 +264,7 @@ def check_storable(value: Any, loc: tuple[str | int, ...] = (), nesting: int = 0
             _check_size(value, MAX_FILTER_BYTES, loc)
         for name in value.__struct_fields__:
             item = getattr(value, name)
-            if type(item) is str and item.isascii() and "\x00" not in item:  # like most fields
+            if type(item) is str and item.isascii() and "\x00" not in item:  # most fields
                 continue
             if item and item is not True:  # empty values, zero and False can always be stored
                 if name == "metadata":
