@@ -32,12 +32,12 @@ class SearchView(NamedTuple):
     """The memories one search may see, fixed for all of its legs from the freshness check to the answer.
 
     A memory that is updated during the search is seen as it was, in its old slot. If each leg took its own view, one
-    could miss the new version because it looked before the update, and another the old one because it looked after.
+    could miss the new version by looking before the update, and another the old one by looking after it.
 
     Attributes:
         visible: by slot, whether a memory may be seen at all.
         eligible: by slot, whether it also matches the filters; the same object if there are none.
-        state: of the index; holding it keeps what the index knows of these memories.
+        state: of the index; while it is referenced, the index keeps the data of these memories.
     """
 
     visible: NDArray[np.bool_]
@@ -57,17 +57,17 @@ class SearchView(NamedTuple):
 
 
 class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The query as every leg gets it.
+    """The query as passed to each leg.
 
     Attributes:
-        query_terms: all of which the index has loaded.
+        query_terms: terms that the index has loaded.
         embedding: awaits the query's unit vector, shape (dimensions,). A leg awaits it only where it
-            needs it, so that it starts without. Raises what the embedder raised.
+            needs it, and starts without. Raises what the embedder raised.
         fan_out: most memories a leg returns.
         other_rankings: awaits the rankings of the legs that wait for no other leg; without those that
             failed or are late.
         optional_wait_s: how long a leg waits for inputs that it can do without, seconds.
-        vectors: of memories, shared by the legs, so that each is read once.
+        vectors: memory vectors, shared by the legs, so that each is read once.
     """
 
     request: SearchRequest
@@ -84,7 +84,7 @@ class LegQuery(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class GraphPath(NamedTuple):
-    """How the graph leg came to a memory: names of the entities that led to it, and the same as a sentence."""
+    """How the graph leg reached a memory: names of the entities on the way, and the same as a sentence."""
 
     names: tuple[str, ...]
     why: str
@@ -95,7 +95,7 @@ class Hit(NamedTuple):
 
     Attributes:
         id, doc: its id and its slot.
-        score: the leg's own.
+        score: on the leg's own scale.
         path, why: as in `GraphPath`; empty without one.
     """
 
@@ -111,7 +111,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         docs: slots, shape (n,), int64.
-        scores: the leg's own, shape (n,), float64.
+        scores: on the leg's own scale, shape (n,), float64.
         ids: of all memories, by slot; read only for those that are shown.
         terms: the query as weighted terms, if the leg matches terms.
         entity_idfs: of the query's known entities, in [0, 1]: 1 for one that a single memory mentions.
@@ -130,8 +130,8 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def best(
         cls, docs: NDArray[np.int64], scores: NDArray[np.float64], ids: StringColumn, *, count: int, **about: Any
     ) -> LegRanking:
-        """The best `count` memories, given with all that tie with the last of these."""
-        if np.count_nonzero(scores[1:] < scores[:-1]) < len(scores) - 1:  # most come in order and without ties
+        """The best `count` of some memories, which include all ties with the last."""
+        if np.count_nonzero(scores[1:] < scores[:-1]) < len(scores) - 1:  # usually already in order, without ties
             order = best_first(docs, scores, ids)
             docs, scores = docs[order], scores[order]
         return cls(docs=docs[:count], scores=scores[:count], ids=ids, **about)
@@ -153,7 +153,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def best_first(docs: NDArray[np.int64], scores: NDArray[np.float64], ids: StringColumn) -> NDArray[np.int64]:
-    """The places of some memories ordered by score, descending, and by id where scores are equal."""
+    """The positions of memories ordered by score, descending, ties by id ascending."""
     order: NDArray[np.int64] = (-scores).argsort(kind="stable")
     ordered = scores[order]
     tied = (ordered[1:] == ordered[:-1]).nonzero()[0]
@@ -165,7 +165,7 @@ def best_first(docs: NDArray[np.int64], scores: NDArray[np.float64], ids: String
 
 
 async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T | Degradation:
-    """The result of a leg or the rescorer, or the reason why it has none; its failure does not fail the query.
+    """The result of a leg or the rescorer, or why there is none; a failure does not fail the query.
 
     Raises VectorsReplaced: then the query starts over.
     """
@@ -178,7 +178,7 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T 
         reason = f"The leg passed its deadline. ({timeout_s:g} s)"
     except Exception as exc:
         reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
-        # Each query meets an outage of the embedder, which the error describes.
+        # No traceback for an outage of the embedder: every query hits it, and the message describes it.
         log.error("leg %s failed: %s", name, reason, exc_info=not isinstance(exc, (EmbeddingFailed, ModelFileError)))
     return Degradation(leg=name, reason=reason)
 

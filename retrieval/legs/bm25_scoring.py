@@ -1,4 +1,4 @@
-"""BM25 scoring of memories, and of turns in the context of those around them. No I/O."""
+"""BM25 scoring of memories, with turns scored in the context of their neighbours. No I/O."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class TermQuery:
     """A query against one snapshot of a namespace.
 
     Attributes:
-        terms: those of its terms that occur.
+        terms: the query's terms that occur in the namespace.
         asked: the number of its terms, including those that do not occur.
         score_upper_bound: the limit of BM25 for a memory with all of these, as their frequency grows.
         average: average number of terms of a memory.
@@ -101,15 +101,15 @@ class TermQuery:
 def weigh(
     found: Postings, asked: Collection[int] = (), *, k1: float = K1, b: float | None = None, period_weight: float = 0.0
 ) -> TermQuery:
-    """The query's terms with their idf; `asked` are all of them, those that no memory has included.
+    """The query's terms with their idf; `asked` are all of them, including those that no memory contains.
 
     idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
     Framework: BM25 and Beyond", 2009, in the form that cannot be negative.
 
     A `b` of None is the `length_penalty` of the namespace's average.
 
-    The query's periods are scored as one term, present or absent, with `period_weight` times its idf: having been
-    written then is a preference, not a filter.
+    The query's periods are scored as one term, present or absent, with `period_weight` times its idf: a memory's time
+    is a preference, not a filter.
     """
     terms = [TermWeight(postings, _idf(found.memories, postings.docs.size)) for postings in found.terms.values()]
     period_docs = found.period_docs if period_weight else NO_DOCS
@@ -136,7 +136,7 @@ def coverage(query: TermQuery | None, docs: ArrayLike) -> NDArray[np.float32]:
     """How much of a query each memory contains, scored without context; 0 if there is no query.
 
     Rows of shape (n,) in [0, 1]: the share of the query's idf, the share of its terms, and the highest idf of its terms
-    in the memory as a share of the highest of those that occur.
+    in the memory relative to the highest of all that occur.
     """
     docs = np.ascontiguousarray(docs, np.int64)
     shares = np.zeros((3, docs.size), np.float32)
@@ -182,11 +182,11 @@ def ranked(
         near: turns within this distance of the best `2 * count` are scored too, even without a term of the query.
         share: scales the weights of the surrounding turns (`SHARES`); 0 scores every memory alone.
         asking: factor on the score of a turn that only asks.
-        speakers: codes of speakers.
-        boost: factor on the score of a memory by one of them.
+        speakers: codes of the speakers to boost.
+        boost: factor on the score of their memories.
 
     Returns:
-        Slots and scores of those above 0, best first, ties by slot; shape (n,) each.
+        Slots and scores above 0, best first, ties by slot; shape (n,) each.
     """
     visible_address = address(visible)
     eligible_address = visible_address if eligible is visible else address(eligible)

@@ -17,7 +17,7 @@ _MOST_KEPT = 1_024
 
 
 class EntityLookup:
-    """Finds the entities that queries are about; they are cached until their namespace changes."""
+    """Finds the entities that queries are about; caches them until the namespace changes."""
 
     def __init__(self, pool: Pool) -> None:
         """Use connections of `pool`; the cache starts empty."""
@@ -25,7 +25,7 @@ class EntityLookup:
         self._kept: LRUCache[tuple[int, int, str, int], Sequence[Seed]] = LRUCache(_MOST_KEPT)
 
     async def seeds(self, index: NamespaceIndex, text: str, memories: int) -> Sequence[Seed]:
-        """The entities that a query is about; `memories` is the number by which their rarity is told."""
+        """The entities that a query is about; `memories` is the total that their rarity is measured against."""
         changed = index.changed
         key = (index.serial, changed, text, memories)
         seeds = self._kept.get(key)
@@ -33,10 +33,10 @@ class EntityLookup:
             spelled = possible_names(text)
             found = index.names.find(spelled, partial(index.mentions, cap=1), index.roots, index.memories.alive.values)
             prefixes, acronyms = to_complete(spelled, found)
-            if prefixes or acronyms:  # the database is asked only about beginnings of names, and acronyms
+            if prefixes or acronyms:  # only these need the database
                 async with self._pool.connection() as conn:
                     found += await complete(conn, index.ns, prefixes, acronyms)
             seeds = resolve(spelled, found, partial(index.mentions, cap=MENTIONS_CAP), memories)
-            if index.changed == changed:  # else it may lack what has changed since
+            if index.changed == changed:  # otherwise the result may already be outdated
                 self._kept[key] = seeds
         return seeds

@@ -39,12 +39,12 @@ MAX_BESIDE = 16
 class GraphRetriever:
     """Links the query to entities and starts the walk at once; continues it when the other legs have answered.
 
-    Without an embedding it ranks by the walk alone, and without other legs it walks from the memories of the
-    query's entities: it depends on neither.
+    It depends on neither the embedding nor the other legs: without an embedding it ranks by the walk alone, and without
+    other legs it walks only from the query's entities.
     """
 
     def __init__(self, pool: Pool, *, bounds: Bounds | None = None) -> None:
-        """Use connections of `pool`; `bounds` caps the walk, except its hops, which come with each query."""
+        """Use connections of `pool`; `bounds` caps the walk except its hops, which each query sets."""
         self._pool = pool
         self._entity_lookup = EntityLookup(pool)
         self._bounds = bounds or Bounds()
@@ -105,7 +105,7 @@ class GraphRetriever:
         try:
             async with asyncio.timeout(query.optional_wait_s):
                 return await query.embedding()
-        except Exception as error:  # whatever the embedder raises, the walk is still useful
+        except Exception as error:  # the walk is useful without the embedder
             log.warning("graph leg ranks without similarity: %s", error)
             return None
 
@@ -120,7 +120,7 @@ def anchors_of(others: Mapping[Leg, LegRanking], count: int) -> dict[int, float]
     if not found:
         return {}
     parts = [_scaled(ranking.scores, from_zero=leg is Leg.BM25) for leg, ranking in found.items()]
-    # Grouped by hand: `np.unique` takes a hundredth of a search.
+    # Grouped by hand: `np.unique` would take 1 % of a search.
     hits = np.concatenate([ranking.docs for ranking in found.values()])
     by_doc = hits.argsort(kind="stable")
     hits = hits[by_doc]

@@ -1,7 +1,7 @@
 """Reading what one query needs of a namespace that is still being loaded.
 
-Keyword results are exact: the database tells of all memories how long they are and which of them the query may see, and
-postings are fetched by term. The vector leg uses the database's HNSW index. The graph leg is unavailable.
+Keyword results are exact: the lengths and visibility of all memories are read, and postings are fetched by term. The
+vector leg uses the database's HNSW index. The graph leg is unavailable.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from retrieval.store.visibility import seen_by
 from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 
 _STEPS = 2 * (BESIDE + len(bm25_scoring.BEFORE_SHARES))
-"""How many turns to read on each side of the best: their context, and as many again that the query may not see."""
+"""Turns to read on each side of the best ones: their context, and as many again because some may not be visible."""
 
 _MEMORIES: LiteralString = """
     select next_doc, clock_timestamp(), memories.* from namespace n cross join lateral (
@@ -57,7 +57,7 @@ _MEMORIES: LiteralString = """
 
 
 class _Begun(NamedTuple):
-    """A namespace of whose memories only length and time are known, and which of them a query may see.
+    """A namespace with only the length, time and visibility of its memories loaded.
 
     Attributes:
         docs: slots of all memories, ascending.
@@ -71,7 +71,7 @@ class _Begun(NamedTuple):
 
 
 class PartialReader:
-    """Reads what queries need, one query at a time: each needs memory for all ordinals of the namespace."""
+    """Reads what queries need, one query at a time, as each needs memory for all ordinals of the namespace."""
 
     def __init__(self, pool: Pool, *, leg_timeout_s: float) -> None:
         """Use connections of `pool`; `leg_timeout_s` is the deadline of each leg in seconds."""
@@ -89,9 +89,9 @@ class PartialReader:
         *,
         fan_out: int,
     ) -> tuple[NamespaceSnapshot, Sequence[Degradation]]:
-        """Read what the legs need to find `fan_out` memories each; returns also the legs that cannot run on it.
+        """Read what the legs need to find `fan_out` memories each; also returns the legs that cannot run on it.
 
-        Raises NotFound if the namespace is gone, TimeoutError if not even the list of its memories came in time.
+        Raises NotFound if the namespace is gone, TimeoutError if even the list of its memories did not arrive in time.
         """
         legs, deadline_s = request.mode.legs, self._leg_timeout_s
         async with asyncio.timeout(deadline_s):
@@ -114,7 +114,7 @@ class PartialReader:
             for outcome in outcomes:
                 if isinstance(outcome, Postings):
                     snapshot = replace(snapshot, postings=outcome)
-                elif isinstance(outcome, np.ndarray):  # of a later snapshot: leave out memories added since
+                elif isinstance(outcome, np.ndarray):  # read later than `begun`: leave out memories added since
                     async with self._pool.connection() as conn:
                         near = snapshot.index.memories.slots.of(outcome)
                         await _read(conn, snapshot, near[np.isin(near, begun.docs)])
@@ -196,7 +196,7 @@ async def _read_around(conn: Connection, snapshot: NamespaceSnapshot, turns: NDA
 
 
 async def _read(conn: Connection, snapshot: NamespaceSnapshot, slots: NDArray[np.int64]) -> None:
-    """Read the columns of the memories at some slots, unless they are known."""
+    """Read the columns of the memories at these slots that are not yet loaded."""
     known = snapshot.index.memories
     if (unread := slots[~known.alive.values[slots]]).size:
         await columns.read(conn, snapshot.index.ns, known, known.slots.ordinals(unread).tolist())

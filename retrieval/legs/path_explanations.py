@@ -20,7 +20,7 @@ from retrieval.store import entities as stored_entities
 async def paths_to(
     conn: Connection, index: NamespaceIndex, near: Neighbourhood, seeds: Sequence[Seed], docs: NDArray[np.int64]
 ) -> dict[int, GraphPath]:
-    """The paths to some memories, by slot; of those reached only as neighbours in a session or document, empty."""
+    """The paths to some memories, by slot; empty if reached only as a neighbour in a session or document."""
     collected = set(near.docs)
     paths = {doc: near.path(doc) for doc in docs.tolist() if doc in collected}
     links = [link for path in paths.values() for link in path]
@@ -46,7 +46,7 @@ def describe(
 ) -> str:
     """A path of a `Neighbourhood` as a sentence, given ids of the memories and names of the entities on it.
 
-    An entity without a name is shown by its number; of one that is `unsure` the query has only a part of the name.
+    An entity without a name is shown by its number; `unsure` means that the query has only part of its name.
     """
     if not path:
         return "This memory is among the closest of the other legs."

@@ -28,7 +28,7 @@ GRACE = timedelta(days=1)
 """How long after a period a memory about it may have been written."""
 
 RARE = 10
-"""Most memories that may hold an identifier which leads to them: as many as a default answer has."""
+"""Most memories that may contain an identifier for it to count: as many as a default answer has."""
 
 _DAY = 86_400_000_000
 """Microseconds."""
@@ -56,9 +56,9 @@ class QueryTerms:
     """A query's terms, by term id, and the times that it names.
 
     Attributes:
-        session: the session that it counts, if any.
-        content: its words besides names of times and those that ask what there was; empty if it names no time.
-        identifiers: those of the terms that are an identifier as a whole, not parts of one.
+        session: the session that it names by number, if any.
+        content: its words except names of times and generic question words; empty if it names no time.
+        identifiers: the terms that are a whole identifier, not part of one.
     """
 
     terms: Mapping[int, str]
@@ -81,13 +81,13 @@ class QueryTerms:
         )
 
     def identified(self, postings: Postings, visible: NDArray[np.bool_]) -> frozenset[int]:
-        """The slots of the visible memories that hold one of its identifiers, as far as it is rare among those."""
+        """The slots of the visible memories that contain an identifier of the query which is rare among them."""
         every = [postings.terms[term].docs for term in self.identifiers if term in postings.terms]
         found = [docs[visible[docs]] for docs in every]
         return frozenset(doc for docs in found if docs.size <= RARE for doc in docs.tolist())
 
     def with_period_docs(self, snapshot: NamespaceSnapshot) -> NamespaceSnapshot:
-        """The snapshot, whose postings tell the memories of the query's periods; take it before awaiting anything."""
+        """The snapshot, its postings extended by the memories of the query's periods; call before awaiting anything."""
         if not self.periods:
             return snapshot
         memories = snapshot.index.memories
@@ -112,14 +112,14 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _without_deixis(text: str, periods: Sequence[Period]) -> str:
-    """The query without "last week" and the like: such words stand for a time and may occur in a memory of any time."""
+    """The query without "last week" and the like, whose words may occur in a memory of any time."""
     spans = [period.span for period in periods]
     relative = [span for span in spans if _DEICTIC.issuperset(normalize(text[slice(*span)]).split())]
     return without(text, relative, gap=" ")
 
 
 def in_periods(created: NDArray[np.int64], periods: Iterable[Period], *, grace: timedelta = GRACE) -> NDArray[np.bool_]:
-    """Which moments, in microseconds since 2000, are in one of the periods or `grace` after it."""
+    """Mask of the moments, in microseconds since 2000, that are in one of the periods or up to `grace` after it."""
     mask = np.zeros(created.size, np.bool_)
     for period in periods:
         if period.month is not None:
@@ -131,7 +131,7 @@ def in_periods(created: NDArray[np.int64], periods: Iterable[Period], *, grace: 
 
 @cache
 def _months() -> NDArray[np.int8]:
-    """The month of each day of the calendar's cycle; NumPy takes ten times as long to compute that of each memory."""
+    """The month of each day of the calendar's cycle; NumPy takes ten times as long to convert each memory's time."""
     days = np.datetime64("2000-01-01") + np.arange(_CYCLE_DAYS)
     return (days.astype("datetime64[M]").astype(np.int64) % 12 + 1).astype(np.int8)
 

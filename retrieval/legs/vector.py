@@ -27,10 +27,10 @@ _COMPARED = 8
 """Memories compared with full vectors, per memory that an HNSW search of the same breadth would visit."""
 
 _TIES = 50
-"""Extra memories to sort, so that ties with the last one wanted go by id."""
+"""Extra memories to sort, so that ties with the last one wanted are broken by id."""
 
 _PARALLEL_FROM = 5_000
-"""Eligible memories from which other threads search, while this one continues with the rest of the query."""
+"""From this many eligible memories on, other threads search while this one continues with the rest of the query."""
 
 _MOST_COMPARED = 20_000
 _LEAST_SHARE = 0.1
@@ -42,7 +42,7 @@ _Nearest = tuple[NDArray[np.int64], NDArray[np.float64], dict[str, Any]]
 
 
 class VectorRetriever:
-    """Searches the vectors in memory; until these are loaded, the database by HNSW or, if few are eligible, exactly."""
+    """Searches the vectors in memory; until they are loaded, the database by HNSW or, if few are eligible, exactly."""
 
     def __init__(self, pool: Pool, workers: WorkerPool | None = None) -> None:
         """Use connections of `pool`; `workers` compare large sets of vectors off the event loop."""
@@ -80,7 +80,7 @@ class VectorRetriever:
             docs, scores = await vectors.nearest(
                 eligible, embedding, query.fan_out + _TIES, breadth=compared, workers=workers
             )
-        if missing.size:  # read, but dropped again by a query that applied a change
+        if missing.size:  # read, then dropped by a query that applied a change
             rows = query.vectors.rows_of(missing.tolist())
             similarities = cosines(query.vectors.context_vectors, embedding, rows[rows >= 0])
             docs, scores = np.concatenate([docs, missing[rows >= 0]]), np.concatenate([scores, similarities])
