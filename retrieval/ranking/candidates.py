@@ -24,7 +24,7 @@ class RankedCandidates(NamedTuple):
 
     Attributes:
         scores: descending; the fused scores, or those blended with the rescorer's ranking.
-        fused: the fusion, which has these and may have others.
+        fused: the fusion, a superset of these.
     """
 
     numbers: list[int]
@@ -32,12 +32,12 @@ class RankedCandidates(NamedTuple):
     fused: FusedOrder
 
     def reordered(self, scores: NDArray[np.float64]) -> RankedCandidates:
-        """The same candidates by other scores, given in the present order; ties stay in it."""
+        """The same candidates sorted by new scores, given in the current order; ties keep their order."""
         order = np.argsort(-scores, kind="stable")
         return self.at(order.tolist())._replace(scores=scores[order].tolist())
 
     def at(self, places: Sequence[int]) -> RankedCandidates:
-        """Those at some places of the order, in the order of the places."""
+        """The candidates at some positions, in that order."""
         numbers, scores, fused = self
         return RankedCandidates([numbers[place] for place in places], [scores[place] for place in places], fused)
 
@@ -48,7 +48,7 @@ class Candidates(msgspec.Struct, frozen=True):
     Attributes:
         docs: slots of the candidates, by number.
         numbers: the candidates of all hits, leg after leg, best first, as int32.
-        starts: where those of each leg begin.
+        starts: where each leg's hits begin.
     """
 
     rankings: Mapping[Leg, LegRanking]
@@ -78,7 +78,7 @@ class Candidates(msgspec.Struct, frozen=True):
         return next(iter(self.rankings.values())).ids
 
     def fuse(self, kept: Mapping[Leg, LegRanking], weights: Mapping[Leg, float], *, rrf_k: float) -> FusedOrder:
-        """Fuse the prefix of each ranking that is `kept`, best first, ties by id."""
+        """Fuse the prefix `kept` of each ranking, best first, ties by id."""
         parts = [(self.of_leg(leg)[: len(kept[leg])], checked_weight(weights, leg)) for leg in self.starts]
         fused = fuse(parts, rrf_k=rrf_k)
         if len(set(fused.scores)) == len(fused.scores):
@@ -92,7 +92,7 @@ class Candidates(msgspec.Struct, frozen=True):
         return [self.docs[number] for number in order.numbers[:count]]
 
     def rank(self, fused: FusedOrder, rescored: Rescored | None) -> RankedCandidates:
-        """The final order: that of the fusion, blended with the rescorer's if it ran."""
+        """The fused order, blended with the rescorer's if it ran."""
         if rescored is None:
             return RankedCandidates(*fused, fused)
         order, blended = blend([rescored.scores.get(number, -inf) for number in fused.numbers], rescored.share)

@@ -70,11 +70,11 @@ class _Survivor(msgspec.Struct):
 
 
 def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHOLD) -> list[list[str]]:
-    """Group duplicates, given by their ids; the best ranked of each group survives and comes first, the order is kept.
+    """Group the ids of duplicates, in the order given; the best ranked of each group survives and comes first.
 
     Exact duplicates are equal after NFKC, case folding and collapsing whitespace and punctuation (texts
     longer than `MAX_SQUEEZED` are compared as they are). Texts that differ in a number, a negation, a name
-    or in being a question are never duplicates, nor are those of different speakers or, except for
+    or in being a question are never duplicates, nor are texts of different speakers or, except for
     messages, of different titles. Candidates are best first, with unique ids.
 
     `threshold` is the least Jaccard similarity of near duplicates; 1 still finds exact ones. Raises ValueError if it is
@@ -132,7 +132,7 @@ def _survivors(candidates: Iterable[_Comparable], threshold: float) -> list[_Sur
 
 
 def _same_origin(survivor: _Survivor, candidate: _Comparable) -> bool:
-    """Whether speaker and title are compatible; a group without one adopts the first that a duplicate has."""
+    """Whether speaker and title are compatible; a group without a speaker or title adopts its first duplicate's."""
     return _may_be(survivor.speaker, candidate.speaker) and _may_be(survivor.title, _title(candidate))
 
 

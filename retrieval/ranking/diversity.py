@@ -16,19 +16,19 @@ UNIT_TOLERANCE = 0.01
 
 
 def source_of(document_id: str | None, session_id: str | None) -> tuple[str, str] | None:
-    """The document or else the session of a memory; None if it has neither."""
+    """The document of a memory, otherwise its session; None if it has neither."""
     if document_id:
         return "document", document_id
     return ("session", session_id) if session_id else None
 
 
 def cap_sources(ranked: Sequence[T], source: Callable[[T], Hashable | None], *, cap: int | None, top_k: int) -> list[T]:
-    """Move what exceeds the cap of its source behind the first `top_k`, as long as others can take its place.
+    """Move items beyond the cap of their source behind the first `top_k`, while others can take their place.
 
-    The order is otherwise kept: what is moved comes right after the first `top_k`, before everything that ranked lower.
-    If too few others follow, the best of what exceeds the cap fills the first `top_k`. All of `ranked` is returned,
-    each once. `source` gives an item's document or session, None if it has none and is never capped. Raises ValueError
-    for a cap below 1 (None for no cap), or `top_k` below 0.
+    The order is otherwise kept: moved items come right after the first `top_k`, before everything that ranked lower.
+    If too few others follow, the best of the items beyond the cap fill the first `top_k`. Returns every item of
+    `ranked` once. `source` gives an item's document or session; items whose source is None are never capped. Raises
+    ValueError for a cap below 1 (None for no cap), or `top_k` below 0.
 
     >>> cap_sources(["a1", "a2", "a3", "b1", "c1"], lambda one: one[0], cap=1, top_k=3)
     ['a1', 'b1', 'c1', 'a2', 'a3']
@@ -49,7 +49,7 @@ def cap_sources(ranked: Sequence[T], source: Callable[[T], Hashable | None], *, 
 
 
 def are_within(sources: Iterable[Hashable | None], cap: int | None) -> Iterator[bool]:
-    """Whether each item, given by its source, is among the first `cap` of that; None as in `cap_sources`."""
+    """Whether each item, given by its source, is among the first `cap` of its source; None as in `cap_sources`."""
     shown: Counter[Hashable | None] = Counter()
     for source in sources:
         shown[source] += 1

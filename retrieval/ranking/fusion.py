@@ -20,7 +20,7 @@ class FusedOrder(NamedTuple):
 
 
 def fuse(rankings: Iterable[tuple[Sequence[int], float]], *, rrf_k: float) -> FusedOrder:
-    """Fuse rankings by `rrf_scores`; ties go by number.
+    """Fuse rankings by `rrf_scores`, ties by number.
 
     A candidate that a leg did not return gets 0 from it. A leg of weight 0 contributes nothing: a candidate that
     only such legs returned is left out, and the result is empty if all weights are 0. The weights need not sum to 1.
@@ -50,10 +50,10 @@ def checked_weight(weights: Mapping[Leg, float], leg: Leg) -> float:
 def blend(rescored: Sequence[float], share: float) -> FusedOrder:
     """Blend two rankings: score(d) = (1 - s) / (k + fused rank) + s / (k + rescored rank).
 
-    `rescored` has the rescorer's scores in the order of the fusion, whose places the result numbers from 0; minus
-    infinity for what was not rescored, which ranks last, in the order of the fusion. A share s of 0 keeps the order of
-    the fusion, 1 takes the rescorer's.
+    `rescored` has the rescorer's scores in fused order; the result numbers candidates from 0 in that order. Candidates
+    that were not rescored have minus infinity and rank last, in fused order. A share s of 0 keeps the fused order, 1
+    takes the rescorer's.
     """
     count = len(rescored)
-    by_score = sorted(range(count), key=rescored.__getitem__, reverse=True)  # keeps the order of equal ones
+    by_score = sorted(range(count), key=rescored.__getitem__, reverse=True)  # stable: ties keep the fused order
     return fuse([(range(count), 1 - share), (by_score, share)], rrf_k=BLEND_K)

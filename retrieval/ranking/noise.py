@@ -24,10 +24,10 @@ def cut_noise(
     """Cut each ranking below the profile's noise threshold for its leg.
 
     Ranks alone do not separate the last real match from the first of many memories that share a common word
-    or are equally near to the query, so these must not reach the fusion. The best hit of a leg always stays, and those
-    of the BM25 leg down to the last of `identified`, the slots of memories that hold an identifier of the query: beside
-    a message that the query quotes, one word scores little. If only one leg has hits, it is not cut; and if fewer than
-    `enough` distinct memories would be left, nothing is cut.
+    or are equally near to the query, so these must not reach the fusion. A leg's best hit always stays. So do the BM25
+    leg's hits down to the last of `identified`, the slots of memories that contain an identifier of the query: compared
+    with a message that the query quotes, one word scores little. If only one leg has hits, it is not cut; if fewer than
+    `enough` distinct memories would remain, nothing is cut.
     """
     if sum(len(ranking) > 0 for ranking in rankings.values()) == 1:
         return dict(rankings)

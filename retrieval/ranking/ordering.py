@@ -1,4 +1,4 @@
-"""The order of a query's candidates: fused, blended with the rescorer's, by the time and identifier that it names."""
+"""Ordering candidates: fusion, blended with the rescorer, adjusted for a time or an identifier in the query."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from retrieval.types.search import Leg
 
 
 class Ordering(NamedTuple):
-    """How the candidates of a query are put in order.
+    """How the candidates of a query are ordered.
 
     Attributes:
         weights: of the legs in the fusion.
         rescored: the rescorer's scores; None if it did not run.
         named_time: the memories of the time that the query names; None if it names none.
-        state_order: the order by time where the query asks how things are now, or were; None if it does not.
-        min_relevance: candidates that are less relevant are left out if a rescorer ran; None to keep all.
-        identified: slots of memories that hold an identifier of the query, if a rescorer ran, which cannot tell one
-            from any other rare word; they come first, and stay in the answer whatever their relevance.
+        state_order: the order by time if the query asks how things are now, or were; None if it does not.
+        min_relevance: less relevant candidates are left out if a rescorer ran; None to keep all.
+        identified: slots of memories that contain an identifier of the query, if a rescorer ran, as that cannot tell
+            one from any other rare word; they come first and stay in the answer regardless of relevance.
     """
 
     candidates: Candidates
@@ -37,7 +37,7 @@ class Ordering(NamedTuple):
     identified: frozenset[int]
 
     def of(self, rankings: Mapping[Leg, LegRanking]) -> RankedCandidates:
-        """The candidates in these rankings, of which each is the beginning of the leg's own."""
+        """The candidates in these rankings, each a prefix of the leg's full ranking."""
         candidates, rescored, least = self.candidates, self.rescored, self.min_relevance
         order = candidates.rank(candidates.fuse(rankings, self.weights, rrf_k=self.rrf_k), rescored)
         if in_time := self.named_time or self.state_order:
@@ -51,20 +51,20 @@ class Ordering(NamedTuple):
         return order
 
     def _identified_first(self, order: RankedCandidates) -> RankedCandidates:
-        """The memories that hold an identifier first: score'(d) = score(d) + the best score, for those d."""
+        """Memories with an identifier come first: score'(d) = score(d) + the best score, for those d."""
         scores = np.array(order.scores)
         held = [doc in self.identified for doc in self.candidates.docs_of(order, scores.size)]
         return order.reordered(scores + scores[:1] * held)
 
     @property
     def puts_identified_first(self) -> bool:
-        """Whether candidates come first for holding an identifier of the query."""
+        """Whether candidates that contain an identifier of the query come first."""
         return not self.identified.isdisjoint(self.candidates.docs)
 
     def is_relevant(self, relevance: float, doc: int, *, at_least: float) -> bool:
-        """Whether a memory is relevant enough, or holds the query's identifier or is of the time for which it asks.
+        """Whether a memory is relevant enough, contains the query's identifier or is of the time that it asks for.
 
-        The rescorer ignores both.
+        The rescorer ignores identifiers and times.
         """
         time = self.named_time
         of_time = time is not None and time.certain and bool(time.eligible[doc])

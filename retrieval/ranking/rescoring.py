@@ -1,4 +1,4 @@
-"""Rescoring a query's candidates: their features, and the bonus for those of its period."""
+"""Rescoring a query's candidates: their features, and the bonus for memories of its period."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def candidate_inputs(
 ) -> CandidateInputs | None:
     """Features of the memories that the legs ranked, by number; None if all of them have been deleted.
 
-    `vectors` has read those of the candidates if there is an `embedding` of the query, shape (dimensions,).
+    `vectors` has already read the candidates' if there is an `embedding` of the query, shape (dimensions,).
     """
     numbers: Sequence[int] = range(len(candidates.docs))
     docs, rankings = np.array(candidates.docs, np.int64), candidates.rankings
@@ -81,13 +81,13 @@ def _among(codes: NDArray[np.int32], wanted: Sequence[int]) -> NDArray[np.bool_]
 
 
 def by_string(column: CategoryColumn, codes: NDArray[np.int32], value_of: Callable[[str], T], missing: T) -> list[T]:
-    """A value for each memory, made from its string in a column, given the strings' codes."""
+    """A value for each memory, computed once per distinct string of a column, given the strings' codes."""
     values = {code: value_of(column.values[code]) for code in {*codes.tolist()} - {NONE}}
     return [values.get(code, missing) for code in codes.tolist()]
 
 
 def share_of_title(asked: frozenset[str], title: str) -> float:
-    """The share of a title's words that a query has, given its words; 0 for a title without words."""
+    """The share of a title's words that are among the query's words; 0 for a title without words."""
     words = _words_of_title(title)
     return len(words & asked) / len(words) if words else 0.0
 
@@ -105,7 +105,7 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
     if not weight or terms is None or not terms.period_docs.size:
         return rescored
     docs, period_docs = np.array(candidates.docs), terms.period_docs
-    nearest = np.minimum(period_docs.searchsorted(docs), period_docs.size - 1)  # all may be of a long period: no set
+    nearest = np.minimum(period_docs.searchsorted(docs), period_docs.size - 1)  # may be all memories: no set
     favoured = (period_docs[nearest] == docs).tolist()
     bonus = weight * PERIOD_BONUS * float(np.std(list(rescored.scores.values())))
     scores = {number: score + bonus * favoured[number] for number, score in rescored.scores.items()}

@@ -1,4 +1,4 @@
-"""The time that a query asks for: a named one, how things are now, or how they were; and what comes first for it."""
+"""Ordering by the time that a query asks for: a named time, how things are now, or how they were."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from retrieval.text.time.sessions import LAST
 from retrieval.text.time.states import AskedState, find_state
 
 PERIOD_SHARE = 0.1
-"""What a memory of the query's period gains if the query also says what about, as a share of the best score.
+"""Bonus for a memory of the query's period if the query also names a topic, as a share of the best score.
 
-More would hide what was told later than it happened; chosen on development conversations.
+More would hide events that were told later than they happened; chosen on development conversations.
 """
 
 SESSION_SHARE = 0.3
-"""The same for a session that the query counts: what was told in it was not told later."""
+"""The same for a session that the query names by number: what was told in it was not told later."""
 
 STATE_SHARE = 0.6
-"""What the latest of all memories found gains where the query asks for now, the earliest where it asks for before.
+"""Bonus, as a share of its score, for the latest memory found if the query asks for now, the earliest if for before.
 
-As a share of its score; chosen on development conversations (docs/decisions/0021-latest-statements.md).
+Chosen on development conversations (docs/decisions/0021-latest-statements.md).
 """
 
 Mask = NDArray[np.bool_]
@@ -44,9 +44,9 @@ class NamedTime:
 
     Attributes:
         eligible: by slot, whether a memory is of that time and may be found.
-        preferred: the same of those by a speaker that the query names besides the time.
-        alone: whether the query asks for nothing but what there was then.
-        in_session: whether the time is a counted session.
+        preferred: the same, limited to a speaker that the query names besides the time.
+        alone: whether the query names nothing but the time.
+        in_session: whether the time is a session named by number.
         weight: the profile's `period_weight`.
     """
 
@@ -64,7 +64,7 @@ class NamedTime:
         if not weight or not (terms.session or any(not period.vague for period in terms.periods)):
             return None
         memories = snapshot.index.memories
-        # Only speakers of whom something may be seen count.
+        # Only speakers with visible memories count.
         codes = memories.speakers.codes.values[: view.visible.size]
         named = [code for code in memories.speakers_named(text) if (view.visible & (codes == code)).any()]
         names = {word for code in named for word in words_of(memories.speakers.values[code])}
@@ -72,7 +72,7 @@ class NamedTime:
         eligible = view.eligible.copy()
         size = eligible.size
         if terms.session:
-            # The last one is the last that may be found: the running session may be stored, and excluded.
+            # "Last" means the last eligible session: the running one may be stored, and excluded.
             counted = view.eligible if terms.session.number == LAST else view.visible
             eligible &= _of_session(memories, counted, terms.session.number)
         if terms.periods:
@@ -89,11 +89,11 @@ class NamedTime:
 
     @property
     def certain(self) -> bool:
-        """Whether the answer is to be told at that time, so that every leg looks there."""
+        """Whether the answer must have been told at that time, so that every leg looks there."""
         return self.alone or self.in_session
 
     def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:
-        """The order with the memories of the time first, or nearer to the top if the query also says what about.
+        """The order with the memories of the time first, or nearer to the top if the query also names a topic.
 
         score'(d) = score(d) + weight * share * the best score, for those d of the time.
         """
@@ -118,8 +118,8 @@ class NamedTime:
 class StateOrder:
     """The order for a query that asks how things are now, or how they were before they changed.
 
-    Of several statements about the same the latest is so now, and legs that compare words and meaning cannot tell which
-    that is.
+    Of several statements about the same thing the latest holds now; legs that compare words and meaning cannot tell
+    which one that is.
 
     Attributes:
         created: by slot, microseconds since 2000.
@@ -138,7 +138,7 @@ class StateOrder:
         return None if asked is None else cls(asked, memories.created.values, weight)
 
     def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:
-        """The order with later memories nearer to the top, or earlier ones where the query asks for those.
+        """The order with later memories nearer to the top, or earlier ones if the query asks for those.
 
         score'(d) = score(d) * (1 + weight * STATE_SHARE * older(d)), see `older_shares`.
         """
@@ -156,7 +156,7 @@ class StateOrder:
 
 
 def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArray[np.float64]:
-    """For each memory, the share of the others' scores that older ones have; those of the same time count half.
+    """For each memory, the share of the others' scores that belongs to older ones; equally old ones count half.
 
     Scores are positive; times are in any unit, and negative ones make it the share of newer memories; shape (n,) each.
     """
@@ -169,7 +169,7 @@ def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArr
 
 
 def joined(everything: LegRanking, named: LegRanking, count: int) -> LegRanking:
-    """What a leg found of what the query names, filled up to `count` with what else it found; best first."""
+    """A leg's hits among the named memories, filled up to `count` with its other hits; best first."""
     others = np.flatnonzero(~np.isin(everything.docs, named.docs))[: max(count - len(named), 0)]
     docs = np.concatenate([named.docs, everything.docs[others]])
     scores = np.concatenate([named.scores, everything.scores[others]])
@@ -178,9 +178,9 @@ def joined(everything: LegRanking, named: LegRanking, count: int) -> LegRanking:
 
 
 def _of_session(memories: Columns, counted: Mask, number: int) -> Mask:
-    """Which memories are of the session that is at a place in the order of the sessions' first memories.
+    """Mask of the memories of session `number`, counted in the order of the sessions' first memories.
 
-    Of sessions that begin at the same time the one written first comes first: codes depend on what was known before.
+    Sessions that begin at the same time are ordered by which was written first: codes depend on loading order.
     """
     codes, created = memories.sessions.codes.values[: counted.size], memories.created.values[: counted.size]
     docs = np.flatnonzero(counted & (codes != NONE))

@@ -24,7 +24,7 @@ UNFAMILIAR = 0.5
 """Below this `in_domain` the reason for the weights says that the query is unlike the training data."""
 
 FRAGMENTS_FROM, FRAGMENTS_TO = 0.3, 0.7
-"""Shares of fragments in a query from which the vector leg counts less, and at which it counts least."""
+"""Share of fragments in a query above which the vector leg counts less, and at which it counts least."""
 
 FRAGMENTED_WEIGHT = 0.5
 """Factor on the vector leg's weight for a query that the embedder reads letter by letter.
@@ -48,7 +48,7 @@ class Weighting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_weights(weights: LegWeights | None) -> None:
-    """Raise InvalidInput for explicit weights that cannot rank anything: negative, not finite, or all of them 0."""
+    """Raise InvalidInput for explicit weights that cannot rank anything: negative, not finite, or all 0."""
     if weights is None:
         return
     for leg in Leg:
@@ -91,7 +91,7 @@ def explicit_weighting(mode: Mode, weights: LegWeights | None, profile: Profile)
 
 
 def wants_rescoring(request: SearchRequest, profile: Profile) -> bool:
-    """Whether to rescore: as the request says, else as the profile does, but not one leg alone or explicit weights."""
+    """Whether to rescore: as the request says, or else the profile unless one leg runs or weights are explicit."""
     if request.rescore is not None:
         return request.rescore
     asked_for_weights = len(request.mode.legs) == 1 or request.weights is not None
@@ -99,13 +99,13 @@ def wants_rescoring(request: SearchRequest, profile: Profile) -> bool:
 
 
 def check_relevance(min_relevance: float | None, *, rescores: bool) -> None:
-    """Raise InvalidInput for a bound on what will not be known; 0 is none."""
+    """Raise InvalidInput for a bound above 0 without the rescorer, which computes relevance."""
     if min_relevance and not rescores:
         raise InvalidInput("needs the rescorer, which this request or its profile does without", loc=("min_relevance",))
 
 
 def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weighting:
-    """The profile's recipes mixed by the probabilities of the intents."""
+    """The profile's recipes mixed in proportion to the intents' probabilities."""
     mixture = Mixture(prediction.probabilities, shrink=profile.shrink, in_domain=prediction.in_domain)
     recipes = profile.per_intent.items()
     weights = mixture.weights(profile.weightings)
@@ -170,7 +170,7 @@ def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weigh
 
 
 def _changed(weighting: Weighting, weights: Mapping[Leg, float], because: str) -> Weighting:
-    """The same with other weights, scaled to a sum of 1, and one reason more."""
+    """The same with new weights, scaled to a sum of 1, and an added reason."""
     total = sum(weights.values())
     recipe = structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()})
     return Weighting(recipe=recipe, reason=f"{weighting.reason}; {because}")
