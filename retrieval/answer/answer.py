@@ -25,14 +25,14 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The result of a search.
 
     Attributes:
-        query: what was searched for, and in what.
+        query: the prepared request with its namespace.
         found: the memories, best first.
-        said_before: ids of memories that were left out as the conversation holds them.
+        said_before: ids of memories left out because the conversation already contains them.
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
-        fragment_share: how much of the query the embedder reads in fragments; 0 if the weights were explicit.
-        ordering: of the memories that the legs ranked, at most as many hits each as the weighting's recipe wants.
-        fused_rankings: the same rankings without noise, as they were fused.
+        fragment_share: share of the query that the embedder reads in fragments; 0 if the weights were explicit.
+        ordering: of the memories that the legs ranked, limited to the hits per leg that the weighting's recipe wants.
+        fused_rankings: the same rankings after the noise cut, as they were fused.
         degraded: what failed.
         search_id: identifies the search in feedback.
     """
@@ -57,18 +57,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def index(self) -> NamespaceIndex:
-        """Its index, which later searches may update."""
+        """The namespace's index, which later searches may update."""
         return self.query.snapshot.index
 
     @property
     def evidence_by_id(self) -> QueryPerformanceFeatures:
-        """The evidence with ids in the place of candidate numbers, for training."""
+        """The evidence with ids instead of candidate numbers, for training."""
         legs = {leg: getattr(self.evidence, leg) for leg in LEGS}
         return replace(
             self.evidence, **{leg: of._replace(ids=self.ordering.candidates.ids([*of.ids])) for leg, of in legs.items()}
         )
 
     def rescorer_scores(self) -> dict[str, float]:
-        """The rescorer's scores by id; none if no rescorer ran."""
+        """The rescorer's scores by id; empty if no rescorer ran."""
         scores = {} if self.ordering.rescored is None else self.ordering.rescored.scores
         return dict(zip(self.ordering.candidates.ids([*scores]), scores.values(), strict=True))

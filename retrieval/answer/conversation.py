@@ -1,4 +1,4 @@
-"""A conversation that asks for context: the query in it, and what it holds already."""
+"""A conversation that asks for context: the query in it, and what it already contains."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from retrieval.types.search import ChatMessage, ContentPart
 MOST_QUERY_CHARS = 8_192
 
 MOST_ELLIPTICAL_WORDS = 2
-"""Content words of a turn that may need the one before it to be understood: "And in winter?"."""
+"""Most content words of a turn that may need the one before it to be understood: "And in winter?"."""
 
 MOST_SEARCHED_CHARS = 200_000
 """Characters of the latest messages that are searched for a memory's text; older messages are only compared whole."""
 
 MOST_ECHOED_WORDS = 2
-"""Words of a text that a question may name without saying it: of "Duarte." in "Is it Ana or Duarte?"."""
+"""Most words of a text that a question may mention without stating it: "Duarte." in "Is it Ana or Duarte?"."""
 
 _TOOLS = frozenset({"tool", "function"})
-"""Roles of messages that are what tools answered."""
+"""Roles of tool results."""
 
 _WORD = re.compile(r"\w+")
 _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -43,7 +43,7 @@ _REFERENCES = frozenset(
 
 
 class Conversation:
-    """What the messages of a conversation say, to tell which memories it holds."""
+    """The texts of a conversation's messages, to tell which memories it already contains."""
 
     def __init__(self, messages: Sequence[ChatMessage] = ()) -> None:
         """Read the messages, oldest first."""
@@ -64,7 +64,7 @@ class Conversation:
         return len(self._whole)
 
     def holds(self, text: str, speaker: str | None = None) -> bool:
-        """Whether a message says all of a text, apart from case, punctuation and its speaker's name.
+        """Whether a message contains the whole text, ignoring case, punctuation and the speaker's name.
 
         >>> Conversation([ChatMessage(role="user", content="Hi! I went out.")]).holds("Ann: I went out", "Ann")
         True
@@ -81,7 +81,7 @@ class Conversation:
 
 
 def _texts(content: str | ContentPart | list[ContentPart] | UnsetType | None) -> Iterator[str]:
-    """The texts of a message, with what tools answered in it."""
+    """The texts of a message, including tool results."""
     if isinstance(content, str):
         yield content
     elif content:
@@ -91,7 +91,7 @@ def _texts(content: str | ContentPart | list[ContentPart] | UnsetType | None) ->
 
 
 def said_in(message: ChatMessage) -> str:
-    """What the speaker of a message says in it, without what tools answered.
+    """The text of a message without tool results.
 
     >>> said_in(ChatMessage(role="user", content=[ContentPart(text="Who is this?"), ContentPart(content="A tool.")]))
     'Who is this?'
@@ -102,7 +102,7 @@ def said_in(message: ChatMessage) -> str:
 
 
 def _readings(content: str) -> Iterator[str]:
-    """A message, folded; also without the escapes of XML and JSON, as an earlier pack in it may have some."""
+    """A message, folded, with and without unescaping XML and JSON: it may contain an earlier pack."""
     yield _folded(content)
     for plain in (unescape(content), _JSON_ESCAPE.sub(" ", content)):
         if plain != content:
@@ -115,11 +115,11 @@ def _folded(text: str) -> str:
 
 
 def query_of(messages: Sequence[ChatMessage]) -> str:
-    """What the user said last, after what that refers to; without a user, what anyone said last.
+    """The user's last message, after the one that it refers to; if no message is the user's, the last of all.
 
-    A turn that has a pronoun or says little is preceded by the user's turn before it, and by more while all say
-    nothing; one that names a time goes without the times of that turn. Only the end is kept of what is longer than a
-    query may be.
+    A turn with a pronoun or few content words is preceded by the user's previous turn, and by earlier ones until there
+    is a content word. If the turn names a time, times are removed from the previous one. A text that is too long for a
+    query keeps its end.
 
     >>> query_of([ChatMessage(role="user", content=text) for text in ("Who is Ann?", "Where does she live?")])
     'Who is Ann? Where does she live?'
@@ -129,7 +129,7 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     *earlier, query = [text[-MOST_QUERY_CHARS:] for text in by_user or [text for _, text in said] or [""]]
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _REFERENCES.intersection(_words(query))):
         before = earlier.pop()
-        # One that says another time asks for that.
+        # A time in the later turn replaces those in the earlier one.
         query = f"{without(before, _times(before)) if _times(query) else before} {query}"
     while earlier and len(query) < MOST_QUERY_CHARS and not _content(query):
         query = f"{earlier.pop()} {query}"
@@ -137,12 +137,12 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
 
 
 def _times(text: str) -> list[tuple[int, int]]:
-    """Where a text names times."""
+    """The spans of the times that a text names."""
     return [period.span for period in find_periods(text, asked_at=datetime.now(UTC))]
 
 
 def _content(text: str) -> int:
-    """How many words of a text are about something."""
+    """The number of content words of a text."""
     return sum(word not in STOP_WORDS for word in _words(text))
 
 

@@ -14,7 +14,7 @@ _END = re.compile(r"""([.!?…]["'”’)\]]?)\s+|([。！？])|\n+""")
 """The end of a sentence: a stop before a space, a full-width stop, or a line break."""
 
 _CHARS_PER_TOKEN = 6
-"""Of a sentence that is too long itself; shortened further until it fits."""
+"""Characters kept per token of a sentence that is itself too long; shortened further until it fits."""
 
 _LEAST_CHARS = 24
 
@@ -24,11 +24,11 @@ def excerpt(
 ) -> str | None:
     """The text if it has at most `max_tokens`, else the sentences around its best match, "…" where it is cut.
 
-    A sentence matches by the query's terms in it, those that fewer sentences have counting more. The speaker's name
-    does not count: it stands before the first sentence, whatever that says. A sentence is cut, between words, only if
-    it is too long by itself, or if those before it would leave more than half of the room empty. None if not even a
-    few words fit. `count` counts the tokens of a text, at least as many as `surely_exceeds` takes for granted. Raises
-    InvalidInput for an unknown language.
+    A sentence is scored by the query's terms in it; terms in fewer sentences count more. The speaker's name does not
+    count, as it always stands before the first sentence. A sentence is cut, between words, only if it is too long by
+    itself, or if those before it would leave more than half of the room empty. None if not even a few words fit.
+    `count` counts the tokens of a text and never returns fewer than `surely_exceeds` assumes. Raises InvalidInput for
+    an unknown language.
 
     >>> text = "It rained. Ann sold her boat. We ate."
     >>> excerpt(text, "boat", "en", max_tokens=6, count=lambda text: len(text.split()))
@@ -47,7 +47,7 @@ def excerpt(
     first, last = best, best + 1
     left = max_tokens - count(sentence) - 2 * count(ELLIPSIS)
     while left >= 0 and (first or last < len(sentences)):
-        # The better neighbour; of equal ones that on the side of which less is shown.
+        # The better neighbour; of equal ones, the one on the side with less shown.
         before = (scores[first - 1], last - best) if first else (-1.0, 0)
         after = (scores[last], best - first + 1) if last < len(sentences) else (-1.0, 0)
         neighbour = text[slice(*sentences[last if after >= before else first - 1])]
@@ -83,7 +83,7 @@ def _sentences(text: str) -> list[tuple[int, int]]:
 
 
 def _scores(matches: Sequence[frozenset[str]]) -> list[float]:
-    """The sum of each sentence's terms, weighted by how few of the sentences have them."""
+    """Each sentence's sum over its terms, weighted by how few sentences have them."""
     having: dict[str, int] = {}
     for terms in matches:
         for term in terms:

@@ -24,7 +24,7 @@ class TextReader:
     def __init__(
         self, pool: Pool, snapshot: NamespaceSnapshot, request: SearchOptions, conversation: Conversation | None = None
     ) -> None:
-        """Prepare to read for a request, which may be made in a conversation; no connection is taken yet.
+        """Prepare to read for a request, possibly in a conversation; takes no connection yet.
 
         The request's filters apply to memories that are updated during the search.
         """
@@ -35,7 +35,7 @@ class TextReader:
         self._excluded = frozenset(request.exclude.ids)
         self._conversation = conversation or Conversation()
         self.said_before: dict[str, None] = {}
-        """Ids of memories that the conversation holds, best first."""
+        """Ids of memories that the conversation already contains, best first."""
         self._stack = AsyncExitStack()
         self._conn: Connection | None = None
         self._prefetched: PendingResult | None = None
@@ -46,11 +46,11 @@ class TextReader:
         return self
 
     async def __aexit__(self, *raised: Any) -> None:
-        """Return the connection, with no results pending; errors are those of a pool's connection."""
+        """Return the connection, with no results pending; raises like a connection of the pool."""
         await self._stack.__aexit__(*raised)
 
     async def prefetch(self, docs: Collection[int]) -> None:
-        """Send the statement for likely memories without waiting for its result; call it once at most."""
+        """Send the statement for likely memories without waiting for its result; call it at most once."""
         if not docs:
             return
         ordinals = self._slots.ordinals_of([*docs])
@@ -59,7 +59,7 @@ class TextReader:
         self._asked = frozenset(ordinals)
 
     async def read(self, docs: Sequence[int], ids: Sequence[str]) -> list[HydratedMemory | None]:
-        """Read the content of memories, given by slots and ids; one updated during the search is read as it is now.
+        """Read the content of memories, given by slots and ids; for one updated during the search, its new version.
 
         Returns None for a memory that was deleted or must no longer be shown.
         """
@@ -76,7 +76,7 @@ class TextReader:
             rows.append(None if source is None else source.get(ordinal))
             if len(rows) % memories.DECODED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        # An ordinal identifies one memory, unless the database was restored and has issued it a second time.
+        # An ordinal identifies one memory, unless the database was restored and issued it twice.
         updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
         if not updated:
             return rows
@@ -84,7 +84,7 @@ class TextReader:
         return [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
 
     def may_be_shown(self, memory: HydratedMemory) -> bool:
-        """Whether a memory has not expired since the search began, is not excluded, and not in the conversation."""
+        """Whether a memory is unexpired, not excluded and not in the conversation."""
         if memory.expires_at is not None and self._request.as_of is None and memory.expires_at <= self._snapshot.time():
             return False
         if memory.id in self._excluded:

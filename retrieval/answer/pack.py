@@ -26,22 +26,22 @@ NOT_RELEVANT = "not_relevant"
 DUPLICATE_OF = "duplicate_of:"
 
 LONGEST_SHARE = 6
-"""A memory may take this part of the budget, a sixth; of a longer one an excerpt is shown."""
+"""A memory may take 1 / `LONGEST_SHARE` of the budget; a longer one is shown as an excerpt."""
 
 LEAST_LONGEST = 64
 """Tokens that a memory may always take."""
 
 LEAST_EXCERPT = 16
-"""Tokens below which no excerpt is tried."""
+"""Fewest tokens for which an excerpt is tried."""
 
 MOST_RELATED = 6
-"""Entities on the line of related ones."""
+"""Most entities on the line of related ones."""
 
 SAME_SUBJECT = 0.5
-"""Share of the content words of the shorter of two facts that the other has too, if both are about the same."""
+"""Least share of the shorter fact's content words that another fact about the same thing has too."""
 
 Shorten = Callable[[PackCandidate, int], str | None]
-"""An excerpt of a text with at most so many tokens; the text itself if it is short enough, None if nothing fits."""
+"""Shortens a memory's text to a number of tokens; returns it whole if it is short enough, None if nothing fits."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ class Packed:
     """A rendered pack, never above the budget; its text is empty if nothing fits.
 
     The items are in the order shown, and their `tokens` count the entry alone. `related` are the entities other
-    than speakers that several of them mention, most often mentioned first.
+    than speakers that several items mention, most mentioned first.
     """
 
     context: str
@@ -72,15 +72,15 @@ def pack(
 ) -> Packed:
     """Fill the budget greedily by relevance and render the chosen memories under headings.
 
-    A memory that does not fit is skipped; smaller ones after it may still fit. One that needs another turn to be
-    understood brings that along, or comes alone if both do not fit; small talk that needs none is left out. The budget
+    A memory that does not fit is skipped; smaller ones after it may still fit. If one needs another turn to be
+    understood, that turn is included too, unless both do not fit; small talk that needs none is left out. The budget
     covers the whole text with headings and citations. The text is counted again when complete: if the joined parts cost
     more than their sum, the least relevant are removed. `order` arranges the sections, by relevance or oldest first,
     and does not affect the choice. The last line names related entities, if it fits.
 
-    The candidates are best first, with unique ids. `count` counts the tokens of a text, at least as many as
-    `surely_exceeds` takes for granted; `source_cap` is the most memories of one document or session, None for no cap;
-    `holds` tells whether the conversation has a text already, so that it gets no excerpt twice.
+    The candidates are best first, with unique ids. `count` counts the tokens of a text and never returns fewer than
+    `surely_exceeds` assumes; `source_cap` is the most memories of one document or session, None for no cap; `holds`
+    tells whether the conversation already contains a text, so that no excerpt is repeated.
     """
     layout = LAYOUTS[format]
     dropped = [
@@ -127,20 +127,20 @@ def pack(
             )
             for number, (one, text) in enumerate(entries, 1)
         ]
-        here = {item.id for item in items}  # also turns that came along though they were dropped by themselves
+        here = {item.id for item in items}  # includes needed turns that were dropped on their own
         dropped = [each for each in dropped if each.id not in here]
         return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
     return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
 
 
 def _is_small_talk(memory: PackCandidate) -> bool:
-    """Whether it is a turn of a chat that says nothing and answers nothing; "No." of a document is an answer."""
+    """Whether it is a chat turn without content that answers nothing; "No." in a document is an answer."""
     is_turn = not (memory.is_fact or memory.document_id or memory.kind == "chunk")
     return is_turn and memory.needs is None and not memory.answers and is_empty(memory.said)
 
 
 class _Sized(NamedTuple):
-    """An entry and the tokens that it takes."""
+    """An entry and its tokens."""
 
     entry: PackCandidate
     tokens: int
@@ -170,7 +170,7 @@ class _Chosen:
         return id_ in self._ids
 
     def add(self, candidate: PackCandidate) -> str | None:
-        """Take a memory, with the turn it needs if possible; the reason if it is not taken."""
+        """Take a memory, with the turn it needs if possible; returns the reason if it is not taken."""
         short = self._shortened(candidate)
         if short is None:
             return OVER_BUDGET
@@ -186,11 +186,11 @@ class _Chosen:
         return OVER_BUDGET
 
     def _has_been_said(self, sized: _Sized) -> bool:
-        """Whether it is an excerpt that the conversation has."""
+        """Whether it is an excerpt that the conversation already contains."""
         return sized.entry.excerpt and self._holds(sized.entry.said)
 
     def _shortened(self, candidate: PackCandidate) -> _Sized | None:
-        """The memory, with an excerpt of its text if that is long; None if not even that fits."""
+        """The memory, as an excerpt if its text is long; None if not even that fits."""
         if self._left <= 0:
             return None
         if not surely_exceeds(candidate.text, self._longest):
@@ -209,11 +209,11 @@ class _Chosen:
         return _Sized(entry, self._count(self._layout.entry(entry, len(self.entries) + 1)))
 
     def _heading(self, entry: PackCandidate) -> int:
-        """The tokens around the entries of its section; 0 if that is there."""
+        """The tokens of its section's heading and ending; 0 if the section is already there."""
         return 0 if Section.key(entry) in self._sections else self._count(self._layout.frame(entry))
 
     def _take(self, *entries: _Sized) -> bool:
-        """Take all or none of these."""
+        """Take all entries or none."""
         cost = 0
         opened = []
         for entry, tokens in entries:
@@ -231,7 +231,7 @@ class _Chosen:
 
 
 def _related(shown: Sequence[PackCandidate]) -> list[str]:
-    """The entities that several memories mention, the commonest first, but for speakers, who stand by their turns."""
+    """The entities that several memories mention, most common first, without speakers, whom their turns show."""
     speakers = {one.speaker.casefold() for one in shown if one.speaker}
     counts = Counter(name for one in shown for name in dict.fromkeys(one.entities) if name.casefold() not in speakers)
     return [name for name, mentions in counts.most_common(MOST_RELATED) if mentions > 1]
@@ -240,7 +240,7 @@ def _related(shown: Sequence[PackCandidate]) -> list[str]:
 def _shrinking(
     chosen: list[PackCandidate], dropped: list[DroppedItem], asked_for: set[str]
 ) -> Iterator[list[PackCandidate]]:
-    """The chosen memories, then the same without the least relevant, and so on until none is left."""
+    """The chosen memories, then again without the least relevant, and so on until none is left."""
     while chosen:
         yield chosen
         if (last := chosen.pop().id) in asked_for:
@@ -254,7 +254,7 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
         key = Section.key(candidate)
         sections.setdefault(key, Section(*key[:3])).entries.append(candidate)
     for section in sections.values():
-        if section.kind == "document":  # of which a piece that was changed is newer than those after it
+        if section.kind == "document":  # a changed piece may be newer than those after it
             section.entries.sort(key=lambda one: (one.place, one.time.replace(tzinfo=None)))
         elif section.kind != "facts" or order == "time":
             section.entries.sort(key=lambda one: (one.time.replace(tzinfo=None), one.place))
@@ -267,7 +267,7 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
 
 
 def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
-    """Facts, best first, so that those about the same stand together, the newest first."""
+    """Facts, best first, with those about the same thing together, newest first."""
     groups: list[list[PackCandidate]] = []
     leaders: list[frozenset[str]] = []
     for fact in facts:

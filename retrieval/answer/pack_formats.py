@@ -1,4 +1,4 @@
-"""The text of a context pack, as markdown, XML or JSON, that no memory can imitate."""
+"""The text of a context pack as markdown, XML or JSON, escaped so that no memory can imitate its structure."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class PackCandidate:
         place: orders the turns of a session that have the same time.
         superseded: whether a newer memory replaces it.
         excerpt: whether the text is only a part of the memory's.
-        entities: names that it and other candidates mention, the weightiest first.
-        duplicates: ids of memories that say the same and are not shown.
-        last_said_at: the time of the latest of these.
-        needs: the turn that it is the answer to or the question of.
-        answers: whether it answers what the conversation has asked.
+        entities: names that it and other candidates mention, by weight, greatest first.
+        duplicates: ids of its duplicates, which are not shown.
+        last_said_at: the time of the latest duplicate.
+        needs: the question that it answers or, if it is a question, its answer.
+        answers: whether it answers a question in the conversation.
     """
 
     id: str
@@ -65,17 +65,17 @@ class PackCandidate:
 
     @property
     def time(self) -> datetime:
-        """`created_at` in UTC; one without a zone is shown as it is."""
+        """`created_at` in UTC; unchanged if it has no time zone."""
         return _in_utc(self.created_at)
 
     @property
     def last_time(self) -> datetime:
-        """When it was said last, in UTC: what was so once and is so again is newer than what was so in between."""
+        """When it was last said, in UTC: a repeated statement is newer than what was said in between."""
         return max(self.time, _in_utc(self.last_said_at or self.created_at))
 
     @property
     def is_fact(self) -> bool:
-        """Whether it is a statement on its own and not a part of a chat or document."""
+        """Whether it is a statement on its own, not part of a chat or document."""
         return self.kind == "memory" and not (self.document_id or (self.session_id and self.speaker))
 
 
@@ -135,7 +135,7 @@ class Layout:
         return self.opening + self.separator.join(filter(None, parts)) + self.closing
 
     def frame(self, candidate: PackCandidate) -> str:
-        """What a section costs beside its entries, where this is its first."""
+        """The text of a section without its entries, if this is its first."""
         section = Section(*Section.key(candidate)[:3], [candidate])
         return f"{self.separator}{self.heading(section)}{self.separator}{self.ending(section)}"
 
@@ -147,7 +147,7 @@ def citation(number: int) -> str:
 
 def _clean(text: str) -> str:
     r"""The text with \n line ends, unprintable characters replaced, and runs of blank lines and spaces shortened."""
-    if text.isprintable() and _WIDEST not in text:  # as most are: one line that stays as it is
+    if text.isprintable() and _WIDEST not in text:  # most: a single line without changes
         return text.rstrip()
     lines = [_DEEP_INDENT.sub(_WIDEST, line).rstrip() for line in _UNPRINTABLE.sub("\ufffd", text).splitlines()]
     return "\n".join(line for position, line in enumerate(lines) if line or (position and lines[position - 1])).strip(
@@ -165,18 +165,18 @@ def _date(memory: PackCandidate) -> str:
 
 
 def _last_date(memory: PackCandidate) -> str:
-    """The day on which it was said last; empty if that is the day that is shown."""
+    """The day on which it was last said; empty if that is the day shown."""
     return memory.last_time.date().isoformat() if memory.last_time.date() > memory.time.date() else ""
 
 
 def _spelled_date(time: datetime) -> str:
-    """`8 May 2023`, which takes fewer tokens than a date in digits."""
+    """`8 May 2023`, which is fewer tokens than a date in digits."""
     return f"{time.day} {time:%B} {time.year}"
 
 
 def _escaped(text: str) -> str:
     """The text with what looks like a citation escaped."""
-    return _CITATION.sub(r"\1\1\\\2", text) if "[" in text else text  # as in most, where looking takes a while
+    return _CITATION.sub(r"\1\1\\\2", text) if "[" in text else text  # most have none, and the pattern is slow
 
 
 def _notes(memory: PackCandidate) -> str:

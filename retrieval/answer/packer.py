@@ -1,4 +1,4 @@
-"""From the answer of a search to its context pack: reads what the pack shows beside the memories that were found."""
+"""From a search's answer to its context pack: reads what the pack shows besides the memories found."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from retrieval.store.turns import PLACES
 from retrieval.text.normalized_text import without_speaker
 from retrieval.types.search import MIN_PACK_RELEVANCE, ContextRequest, DroppedItem
 
-# Those of other types are words of the texts, or shown with them.
+# Entities of other types are words of the texts, or shown with them.
 _NAMES = PreparedStatement("""
     select entity, name from entity
     where ns = %(ns)s and entity = any(%(entities)s::bigint[])
@@ -42,9 +42,9 @@ _SHOWN = ("id", "text", "title", "speaker", "created_at", "expires_at", "kind", 
 
 
 async def pack_answer(pool: Pool, answer: Answer, request: ContextRequest) -> Packed:
-    """The pack of the answer to a search that was made for `request`.
+    """Pack the answer of a search that was made for `request`.
 
-    Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance that is not known.
+    Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance without the rescorer.
     """
     query, language = answer.query, answer.namespace.settings.language
     check_relevance(request.min_relevance, rescores=query.rescores)
@@ -67,20 +67,20 @@ async def pack_answer(pool: Pool, answer: Answer, request: ContextRequest) -> Pa
             holds=query.conversation.holds,
         )
     said = [DroppedItem(id=id_, reason=SAID_BEFORE) for id_ in answer.said_before]
-    shown = {item.id for item in packed.items}  # what came along may be irrelevant by itself
+    shown = {item.id for item in packed.items}  # a needed turn may be irrelevant on its own
     irrelevant = [DroppedItem(id=each.memory.id, reason=NOT_RELEVANT) for each in others if each.memory.id not in shown]
     return replace(packed, dropped=[*packed.dropped, *irrelevant, *said])
 
 
 async def _candidates(pool: Pool, answer: Answer, found: Sequence[RankedMemory]) -> list[PackCandidate]:
-    """The memories found, with the turns they need, their places in their sessions and the entities they share."""
+    """The memories found, with the turns they need, their positions in sessions and the entities they share."""
     memories, query = answer.index.memories, answer.query
     needed = _needed_turns(found, memories, query.view)
     others = sorted(set(needed.values()))
     async with TextReader(pool, query.snapshot, query.request, query.conversation) as reader:
         rows = await reader.read(others, memories.ids.get(np.array(others, np.int64))) if others else []
         read = {doc: row for doc, row in zip(others, rows, strict=True) if row is not None and reader.may_be_shown(row)}
-    docs = [*{each.doc: None for each in found} | read]  # a turn that is needed may have been found, too
+    docs = [*{each.doc: None for each in found} | read]  # a needed turn may be among those found
     ordinals = memories.slots.ordinals_of(docs)
     shared = _shared_entities(answer.index.graph, docs)
     placed: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
@@ -97,7 +97,7 @@ async def _candidates(pool: Pool, answer: Answer, found: Sequence[RankedMemory])
         doc: {
             "place": place_of.get(ordinal, 0),
             "entities": tuple(names_of[doc]),
-            # What was superseded and then said again holds.
+            # A superseded statement holds again if it was repeated later.
             "superseded": all(memories.superseded[one] <= as_of for one in (doc, *repeated.get(doc, ()))),
         }
         for doc, ordinal in zip(docs, ordinals, strict=True)
@@ -133,9 +133,9 @@ def _candidate(memory: HydratedMemory, **details: Any) -> PackCandidate:
 
 
 def _shared_entities(graph: Adjacency, docs: Sequence[int]) -> Mapping[int, Mapping[int, float]]:
-    """The entities that at least two of some memories mention, each with these memories, by slot, and the weights.
+    """The entities that at least two of these memories mention, each with its memories, by slot, and the weights.
 
-    There are none while the namespace is still being read, as there is no graph leg then.
+    There are none while the namespace is loading, when there is no graph leg.
     """
     entities, mentioned_in, weights = graph.mentions_in(np.array(docs, np.int64))
     _, codes, counts = np.unique(entities, return_inverse=True, return_counts=True)
@@ -149,7 +149,7 @@ def _shared_entities(graph: Adjacency, docs: Sequence[int]) -> Mapping[int, Mapp
 
 
 def _needed_turns(found: Iterable[RankedMemory], columns: Columns, view: SearchView) -> dict[int, int]:
-    """By the slot of a turn that was found, the slot of the turn that it needs, if the search may see that.
+    """By the slot of a turn found, the slot of the turn that it needs, if visible to the search.
 
     A short reply needs the question before it, a mere question the turn after it, both by another speaker.
     """

@@ -55,7 +55,7 @@ def context_response(answer: Answer, packed: Packed, max_tokens: int) -> Context
 
 
 def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dict[str, float]) -> ContextResponse:
-    """The response of the context endpoint where there is no such namespace."""
+    """The response of the context endpoint for a namespace that does not exist."""
     return ContextResponse(
         context="",
         tokens_used=0,
@@ -72,7 +72,7 @@ def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dic
 
 
 def _about(answer: Answer) -> dict[str, Any]:
-    """What both responses tell of a search besides its results."""
+    """The fields that both responses have besides the results."""
     return {
         "intent": intent_to_wire(answer.prediction),
         "weights": {_NAMES[leg]: round(weight, 4) for leg, weight in answer.weighting.weights.items()},
@@ -85,7 +85,7 @@ def _about(answer: Answer) -> dict[str, Any]:
 
 
 def searched(answer: Answer, shown: Sequence[RankedMemory]) -> Searched:
-    """The search as a query log entry; `shown` is the part that the caller gets, best first."""
+    """The search as a query log entry; `shown` are the memories that the caller gets, best first."""
     return Searched(
         search_id=answer.search_id,
         request=answer.query.request,
@@ -118,14 +118,14 @@ def explanation(answer: Answer) -> Explanation:
 
 
 def as_search(request: ContextRequest) -> SearchRequest:
-    """The search behind a context pack; without a query it searches for what the user said last.
+    """The search behind a context pack; without a query it searches for the user's last message.
 
-    The packer caps the sources and reports what it dropped; more memories are asked for to take their place.
+    The packer caps sources and reports what it dropped, so the search is for more memories, to replace those.
     """
     own = ("query", "source_cap", "top_k", "min_relevance")
     fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
     query = request.query or query_of(request.messages)
-    if request.source_cap is None:  # then the search keeps to the profile's
+    if request.source_cap is None:  # the search then uses the profile's
         return SearchRequest(query=query, top_k=request.top_k, **fields)
     top_k = min(CHOICE * request.top_k, MAX_TOP_K)
     return SearchRequest(query=query, top_k=top_k, source_cap=top_k, **fields)

@@ -27,7 +27,7 @@ SPARE_CANDIDATES = 4
 """Memories read beyond those asked for, to replace duplicates; if they do not suffice, more are read."""
 
 SPARE_CHOICES = 8
-"""The same if the answer is chosen from a larger set, which is made of everything that was read."""
+"""The same if the answer is chosen from a larger set, namely all memories read."""
 
 CHOICE = 4
 """Memories to choose from per memory asked for, if the order is not by relevance alone."""
@@ -35,8 +35,8 @@ CHOICE = 4
 PREFETCH_EXTRA = 40
 """Memories prefetched beyond `read_at_once` when the rescorer has yet to decide which come first.
 
-With so many, 93 % of answers of ten need no further read (100,000 memories; fused by the weights of the intent alone);
-with 30, 81 %, with 14, 27 %. Reading one more costs microseconds, waiting for another statement 400.
+With 40, 93 % of answers of ten need no further read (100,000 memories; fused by the weights of the intent alone); with
+30, 81 %, with 14, 27 %. Reading one more costs microseconds, waiting for another statement 400.
 """
 
 
@@ -62,7 +62,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Size and variety of an answer.
 
     Attributes:
-        source_cap: most of one session or document while others can take their place; None for no cap.
+        source_cap: most memories of one session or document while others can take their place; None for no cap.
         diversity: in [0, 1]; 0 orders by relevance alone.
     """
 
@@ -72,7 +72,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_request(cls, request: SearchOptions, profile: Profile) -> Limits:
-        """The request's limits; those it leaves out are the profile's."""
+        """The request's limits, defaulting to the profile's."""
         return cls(
             top_k=request.top_k,
             source_cap=profile.source_cap if request.source_cap is None else request.source_cap,
@@ -86,7 +86,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def read_at_once(self) -> int:
-        """Memories read before it is known which of them are duplicates."""
+        """Memories read before it is known which are duplicates."""
         return self.wanted + (SPARE_CHOICES if self._chooses else SPARE_CANDIDATES)
 
     def read_ahead(self, *, rescores: bool) -> int:
@@ -94,7 +94,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         return self.read_at_once + PREFETCH_EXTRA * rescores
 
     def are_met(self, memories: Sequence[HydratedMemory]) -> bool:
-        """Whether `top_k` of some distinct memories are within the cap of their source."""
+        """Whether `top_k` of these distinct memories are within the cap of their source."""
         return sum(_are_within(memories, self.source_cap)) >= self.top_k
 
     @property
@@ -107,13 +107,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 async def select_above_noise(
     query: PreparedQuery, reader: TextReader, ordering: Ordering, vectors: QueryVectors, limits: Limits
 ) -> tuple[list[RankedMemory], Mapping[Leg, LegRanking]]:
-    """Select from what is better than noise; returns also the rankings that were fused.
+    """Select from the hits above the noise cut; also returns the rankings that were fused.
 
-    Duplicates and caps of sources may leave too few memories; then the hits that were cut make up for them.
+    If duplicates and source caps leave too few memories, the cut hits are used as well.
     """
     every, time = ordering.candidates.rankings, ordering.named_time
     rankings: Mapping[Leg, LegRanking] = every
-    if not (time and time.alone):  # such a query is like none of what was said then
+    if not (time and time.alone):  # a query of just a time matches no memory's text
         rankings = cut_noise(every, query.profile, enough=limits.wanted, identified=ordering.identified)
     while True:
         with query.stopwatch.span("fuse"):
@@ -181,12 +181,12 @@ def within_cap(found: Sequence[RankedMemory], *, cap: int | None, top_k: int) ->
 
 
 def _are_within(memories: Sequence[HydratedMemory], cap: int | None) -> Iterator[bool]:
-    """Whether each of some memories, in order, is within the cap of its source."""
+    """Whether each memory, in order, is within the cap of its source."""
     return are_within((source_of(each.document_id, each.session_id) for each in memories), cap)
 
 
 def _evidence(ranking: LegRanking, rank: int) -> LegEvidence:
-    """What a leg says of the memory at a rank."""
+    """A leg's evidence for the memory at a rank."""
     place = rank - FIRST_RANK
     score = ranking.scores.item(place)
     if (path := ranking.paths.get(ranking.docs.item(place))) is None:
@@ -209,7 +209,7 @@ class _Read(NamedTuple):
 async def _distinct(
     reader: TextReader, order: RankedCandidates, candidates: Candidates, limits: Limits
 ) -> list[Sequence[_Read]]:
-    """Read memories in order until enough are distinct or none is left; each of these with its duplicates."""
+    """Read memories in order until enough are distinct or none is left; returns each with its duplicates."""
     texts: dict[str, _Read] = {}
     kept: list[list[str]] = []
     position = 0

@@ -31,7 +31,7 @@ _SEPARATORS = ',;!?()[]{}<>"“”«»'
 def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = MAX_CHARS) -> str:
     """At most `max_chars` characters of the text around the first match, "…" at each cut.
 
-    Whitespace is collapsed. A match is a word with a term of the query that is no stop word, among the first
+    Whitespace is collapsed. A match is a word with a term of the query other than stop words, among the first
     `SEARCHED_CHARS` characters; without a match the snippet is the beginning of the text. Cuts fall between words if a
     space is near, and never split a grapheme.
 
@@ -66,14 +66,14 @@ def query_terms(query: str, language: str) -> frozenset[str]:
 
 @cache
 def _terms_in(language: str) -> Callable[[str], Sequence[str]]:
-    """Tells the terms of a word, which are cached unless the word is long."""
+    """A function that returns a word's terms, cached unless the word is long."""
     uncached = partial(analyze, language=language)
     cached = lru_cache(_MOST_CACHED)(uncached)
     return lambda word: (cached if len(word) <= _LONGEST_CACHED else uncached)(word)
 
 
 def terms_within(text: str, terms: frozenset[str], language: str) -> frozenset[str]:
-    """Those of some terms that a text has; `language` is a resolved name."""
+    """The terms among `terms` that a text contains; `language` is a resolved name."""
     if not text.isascii():
         return terms.intersection(analyze(text, language))
     terms_of = _terms_in(language)
@@ -81,7 +81,7 @@ def terms_within(text: str, terms: frozenset[str], language: str) -> frozenset[s
 
 
 def _spaced(text: str) -> str:
-    """The text with a blank for each separator; splitting it takes a third of the time of an expression for words."""
+    """The text with a space for each separator; splitting that takes a third of the time of matching words by regex."""
     for separator in _SEPARATORS:
         text = text.replace(separator, " ")
     return text
@@ -152,5 +152,5 @@ def _is_flag_half(character: str) -> bool:
 
 
 def _between_graphemes(text: str, places: range) -> int:
-    """The first of some places at which a cut splits no grapheme; the very first if it would at each."""
+    """The first position at which a cut splits no grapheme; the very first if all would."""
     return next((place for place in places if not _inside_grapheme(text, place)), places.start)

@@ -12,11 +12,11 @@ _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 MOST_TOKEN_CHARS = 32
-"""More characters than the longest piece of the bundled tokenizer has, which is of 18."""
+"""More characters than the longest piece of the bundled tokenizer, which has 18."""
 
 
 def surely_exceeds(text: str, tokens: int) -> bool:
-    """Whether a text certainly has more tokens than that, by its words and their length: counting a long one is slow.
+    """Whether a text certainly has more than `tokens`, by the number and length of its words: counting is slow.
 
     >>> surely_exceeds("two words", 1), surely_exceeds("two words", 2), surely_exceeds("long" * 25, 3)
     (True, False, True)
@@ -30,13 +30,12 @@ def surely_exceeds(text: str, tokens: int) -> bool:
 def _count(text: str) -> int:
     """Tokens of a text: 0 only for whitespace, at least 1 per word.
 
-    Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts
-    as many tokens as it has characters, and so do characters that the tokenizer drops, so that a base64 blob,
-    a run of emoji or zero-width characters cannot pass a budget as one token. The names of special tokens are words
-    like any other.
+    Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts as one
+    token per character, and so do characters that the tokenizer drops, so that a base64 blob, a run of emoji or
+    zero-width characters cannot pass a budget as one token. The names of special tokens count as ordinary words.
     """
     tokenizer, valid = bundled_tokenizer(), _SURROGATE.sub("\ufffd", text)
-    # Without offsets, which few texts need and which take a fifth of the time.
+    # Without offsets, which few texts need and which would take a fifth of the time.
     [encoding] = tokenizer.encode_batch_fast([valid], add_special_tokens=False)
     ids, unknown = encoding.ids, tokenizer.token_to_id(tokenizer.model.unk_token)
     total = len(ids)
@@ -47,7 +46,7 @@ def _count(text: str) -> int:
 
 
 count_tokens = CountByWords(_count)
-"""Counts the tokens of a text as the bundled embedder's tokenizer, which ignores case and splits at each mark."""
+"""Counts tokens with the bundled embedder's tokenizer, which ignores case and splits at every punctuation mark."""
 
 
 def _unseen(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What kind of utterance a turn is, by its words: small talk, a short reply, a mere question."""
+"""Classifying turns by their words: small talk, a short reply, a mere question."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, STOP_WORDS, word_list
 
 MOST_EMPTY_WORDS, MOST_EMPTY_CHARS = 12, 200
-"""A longer turn is not taken for small talk, whatever its words are."""
+"""A longer turn is never small talk."""
 
 MOST_REPLY_WORDS = 5
-"""Content words of a turn that may need its question; one with more says itself what it is about."""
+"""Most content words of a turn that may need its question to be understood."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _SENTENCE_END = re.compile(r"[.!?。！？]+(?=\s|$)")
@@ -19,7 +19,7 @@ _SMALL_TALK = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk"))
 
 
 def is_empty(text: str) -> bool:
-    """Whether a turn says nothing by itself: no word, or a few of small talk.
+    """Whether a turn says nothing by itself: no words, or a few words of small talk.
 
     >>> is_empty("Yes please!"), is_empty("👍"), is_empty("In 2019."), is_empty("Yes, in Porto.")
     (True, True, False, False)
@@ -40,7 +40,7 @@ def is_short_reply(text: str) -> bool:
 
 
 def is_mere_question(text: str) -> bool:
-    """Whether a turn is a question and nothing else.
+    """Whether a turn is only a question.
 
     >>> is_mere_question("Where do you live?"), is_mere_question("I live in Porto. And you?")
     (True, False)
