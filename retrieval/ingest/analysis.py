@@ -30,7 +30,7 @@ class Analyser:
     """Analyses memories in threads, while the embedder computes."""
 
     def __init__(self, embedders: Embedders) -> None:
-        """Embed by the namespaces' `embedders`."""
+        """Embed with the namespaces' `embedders`."""
         self._embedders = embedders
         # Concurrent analyses would only compete with each other and the event loop for the GIL.
         self._one_at_a_time = asyncio.Lock()
@@ -41,7 +41,7 @@ class Analyser:
         settings: NamespaceSettings,
         embeddings: Mapping[str, NDArray[np.float32]],
     ) -> list[NewMemory]:
-        """What is stored of each draft; `embeddings` are those that need not be made, by id."""
+        """What is stored of each draft; `embeddings` has those that need not be computed, by id."""
         now = datetime.now(UTC)
         missing = [draft for draft in drafts if draft.id not in embeddings]
         # The embedder releases the GIL while it computes.
@@ -85,7 +85,7 @@ def _attributed_text(memory: MemoryInput) -> str:
 
 
 def embedded_text(memory: MemoryInput) -> str:
-    """What the embedder is given of a memory: its title, its speaker and its text."""
+    """The text to embed for a memory: its title, speaker and text."""
     return f"{memory.title}\n{_attributed_text(memory)}" if memory.title else _attributed_text(memory)
 
 

@@ -1,4 +1,4 @@
-"""Batches of memories that come one by one, without an end."""
+"""Batching an endless stream of memories."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from retrieval.validation import Parsed
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Incoming:
-    """A memory on its way to the store, or why it cannot be one.
+    """A memory to be stored, or the reason why it is invalid.
 
     Attributes:
-        size: bytes of input, roughly; limits the transactions.
-        namespace: the one that its source names; None if it names none.
+        size: approximate bytes of input; limits the transactions.
+        namespace: as named by the source, or None.
     """
 
     memory: Parsed
@@ -30,7 +30,7 @@ AnyIncoming = TypeVar("AnyIncoming", bound=Incoming)
 async def batches(
     incoming: AsyncIterable[AnyIncoming], *, most: int, most_bytes: int
 ) -> AsyncIterator[list[AnyIncoming]]:
-    """Neighbours of one namespace, of limited number and size; no id twice, so that the later one wins."""
+    """Consecutive memories of one namespace, limited in number and size; no id twice, so that the later one wins."""
     batch: list[AnyIncoming] = []
     ids: set[str] = set()
     size = 0

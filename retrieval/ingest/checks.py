@@ -29,9 +29,9 @@ class Draft:
     fingerprint: bytes
 
     def as_stored(self, version: MemoryVersion | None) -> Draft:
-        """With the fingerprint of what is stored, if they differ at most in whether id, time and place were said.
+        """With the stored fingerprint, if they differ only in whether id, time and position were given.
 
-        A memory that was sent without `id`, `created_at` or `position` has them since, and an export says them.
+        A memory sent without `id`, `created_at` or `position` gets them when stored, and an export includes them.
         """
         if version is None or version.fingerprint == self.fingerprint:
             return self
@@ -69,7 +69,7 @@ def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, Ad
 
 
 def check_meaning(memory: MemoryInput) -> None:
-    """Check what the types do not.
+    """Check what the types cannot.
 
     Raises InvalidInput, naming the field, for a blank text, a session named like a document, or a memory that
     supersedes itself.
@@ -83,7 +83,7 @@ def check_meaning(memory: MemoryInput) -> None:
 
 
 def canonical(memory: MemoryInput) -> MemoryInput:
-    """The memory as it is stored: no empty title, speaker, session or document, and one superseded id as text."""
+    """The memory as stored: no empty title, speaker, session or document, and a single superseded id as text."""
     changes: dict[str, Any] = {
         name: None for name in ("title", "speaker", "session_id", "document_id") if getattr(memory, name) == ""
     }
@@ -97,11 +97,11 @@ def canonical(memory: MemoryInput) -> MemoryInput:
 
 
 def _reason(error: InvalidInput) -> str:
-    """The message prefixed with its field; the result's position already identifies the memory."""
+    """The message prefixed with its field, without the memory's index, which the result's position gives."""
     field = error.loc[2:] if error.loc[:1] == ("memories",) else error.loc
     return InvalidInput(str(error), loc=field).located
 
 
 def fingerprint(memory: MemoryInput) -> bytes:
-    """A hash of all that the caller sent; an equal hash means that nothing has changed."""
+    """A hash of everything the caller sent; an equal hash means that nothing has changed."""
     return hashlib.blake2b(msgspec.json.encode(memory, order="sorted"), digest_size=16).digest()

@@ -1,4 +1,4 @@
-"""What memories add to the graph; anew for those that mention an entity by an alias that nobody gives any more."""
+"""What memories add to the graph; recomputed for those that mention an entity by an alias that is no longer given."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _HOLD: LiteralString = """
 
 
 def graph_of(memory: MemoryInput) -> DocGraph:
-    """What a memory, whose ordinal is not known yet, adds to the graph."""
+    """What a memory adds to the graph; its ordinal is not yet known."""
     stated = [GivenRelation(item.source, item.type, item.target) for item in memory.relations]
     stated += find_relations(memory.text, speaker=memory.speaker, title=memory.title)
     return DocGraph(
@@ -51,7 +51,7 @@ def graph_of(memory: MemoryInput) -> DocGraph:
 class TextsByAlias:
     """Reads the memories that mention entities by aliases with some keys; each once, in one transaction.
 
-    So most can be read before the aliases are taken from others (`graph.store.take_aliases`), who wait from then on.
+    Most can thus be read before `graph.store.take_aliases`, after which other writers wait.
     """
 
     def __init__(self, conn: Connection, ns: int, keys: Collection[str]) -> None:
@@ -62,7 +62,7 @@ class TextsByAlias:
         self._graphs: list[DocGraph] = []
 
     async def read(self, aliases: Collection[Alias]) -> None:
-        """Read those that mention an entity by one of some aliases, if they were not read yet."""
+        """Read the memories that mention an entity by one of these aliases and were not read before."""
         if not aliases:
             return
         await self._conn.execute(ALLOW_LONG_STATEMENTS)
@@ -75,7 +75,7 @@ class TextsByAlias:
         self._read |= docs
 
     async def graphs(self, aliases: Collection[Alias]) -> list[DocGraph]:
-        """What they add to the graph, by ordinal; these stay until the transaction ends."""
+        """What these memories add to the graph, by ordinal; locks them until the transaction ends."""
         await self.read(aliases)
         keys = {alias.key for alias in aliases}
         found = [graph for graph in self._graphs if not keys.isdisjoint(graph.may_be_aliases())]
@@ -86,7 +86,7 @@ class TextsByAlias:
         return {doc for (doc,) in await fetch(self._conn, sql, {"ns": self._ns, **parameters})}
 
     async def mention_anew(self, aliases: Collection[Alias]) -> None:
-        """Have them mention what their words say, where the aliases are former ones."""
+        """Rewrite the graph of the memories that use these former aliases, from their texts."""
         graphs = await self.graphs(aliases)
         if graphs:
             docs = [graph.doc for graph in graphs]
@@ -95,8 +95,8 @@ class TextsByAlias:
 
 
 def _graphs_by_key(rows: Sequence[tuple[Any, ...]], keys: frozenset[str]) -> list[DocGraph]:
-    """The graphs of those of `_READ`'s rows whose words are some keys."""
-    # A plural differs from its key in the last letters, a date in all of them.
+    """The graphs of the rows of `_READ` whose words include a key."""
+    # A plural differs from its key in the last letters, a date in every letter.
     stems = [
         [word[:-1] if len(word) > 3 else word for word in key.split() if not any(map(str.isdigit, key))] for key in keys
     ]

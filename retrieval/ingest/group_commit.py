@@ -20,7 +20,7 @@ from retrieval.store.pool import Pool
 from retrieval.tasks import to_the_end
 
 MOST_MEMORIES = 64
-"""Most memories per shared transaction; batches larger than half of it have their own and run concurrently."""
+"""Most memories per shared transaction; batches larger than half of that get their own and run concurrently."""
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
@@ -28,9 +28,9 @@ class WriteBatch:
     """One caller's write, all or nothing.
 
     Attributes:
-        before: those of the memories that there were.
+        before: stored versions of the memories that existed.
         expected: fingerprints that stored memories must still have.
-        written: what its transaction found, or why it failed.
+        written: the result of its transaction, or its error.
     """
 
     analysed: Sequence[NewMemory]
@@ -48,14 +48,14 @@ class _Queue:
 
 
 class GroupCommit:
-    """Writes batches; for each, raises what `transaction.store` raises for it alone."""
+    """Writes batches; each raises only what `transaction.store` raises for that batch alone."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._queues: dict[tuple[int, int], _Queue] = {}
 
     async def store(self, namespace: Namespace, batch: WriteBatch) -> Written:
-        """Write a batch, with others where it is small."""
+        """Write a batch, together with others if it is small."""
         if len(batch.analysed) > MOST_MEMORIES // 2:
             await self._write(namespace, [batch])
             return batch.written.result()
@@ -67,7 +67,7 @@ class GroupCommit:
                 if not batch.written.done():
                     group = _fitting(batch, queue.waiting)
                     writing = self._write(namespace, group)
-                    # Were it ended with its caller, nobody could tell whether the others had been written.
+                    # If cancelled with its caller, the others could not tell whether they were written.
                     await (to_the_end(writing) if len(group) > 1 else writing)
             return batch.written.result()
         finally:
@@ -76,7 +76,7 @@ class GroupCommit:
                 del self._queues[key]
 
     async def _write(self, namespace: Namespace, group: Sequence[WriteBatch]) -> None:
-        """Write batches in one transaction; if that fails, each alone, as the others need not fail with one."""
+        """Write batches in one transaction; if that fails, write each alone, so that one does not fail the others."""
         conn: Connection | None = None
         try:
             async with self._pool.connection() as conn:
@@ -96,7 +96,7 @@ class GroupCommit:
                     await self._write(namespace, [batch])
                 else:
                     batch.written.set_exception(exc)
-                    batch.written.exception()  # retrieved, should its caller have gone
+                    batch.written.exception()  # marks it as retrieved, in case its caller is gone
 
 
 def _fitting(batch: WriteBatch, waiting: Mapping[WriteBatch, None]) -> list[WriteBatch]:

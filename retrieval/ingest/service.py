@@ -49,7 +49,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _OF_SESSIONS = frozenset({"session_id", "kind", "document_id"})
-"""Fields that say in which session a memory is a turn."""
+"""Fields that make a memory a turn of a session."""
 
 
 _CHECKED_AT_ONCE = 8
@@ -62,7 +62,7 @@ _MET_ANOTHER_WRITER = (Collided, NotFound)
 def _announced(
     write: Callable[Concatenate[Ingest, str, P], Awaitable[T]],
 ) -> Callable[Concatenate[Ingest, str, P], Coroutine[Any, Any, T]]:
-    """Tell of a change to the namespace named by the first argument, once it is committed."""
+    """Announce a change to the namespace named by the first argument, once it is committed."""
 
     @wraps(write)
     async def announced(self: Ingest, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -87,7 +87,7 @@ class Ingest:
 
     @_announced
     async def add(self, name: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
-        """Add or replace memories; all accepted ones are written, or none. Returns one result each, in order.
+        """Add or replace memories; writes all accepted ones or none. Returns one result per memory, in order.
 
         Calls of one process that share an id or a session are written in order of arrival, however many are analysed
         concurrently.
@@ -142,10 +142,10 @@ class Ingest:
     async def update(
         self, name: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
     ) -> UpdateReceipt:
-        """Change the same fields of the memories of these ids, or of all that match the filters, in one transaction.
+        """Change the same fields of many memories in one transaction, selected by ids or filters.
 
-        Ids that do not exist are left out. Raises NotFound if there is no such namespace; InvalidInput if neither ids
-        nor filters are given or both are, if more than `MOST_UPDATED` match, or if a changed memory is invalid.
+        Ids that do not exist are ignored. Raises NotFound if there is no such namespace; InvalidInput unless exactly
+        one of ids and filters is given, if more than `MOST_UPDATED` match, or if a changed memory is invalid.
         """
         changes = _changes_of(patch)
         _check_either(ids, filters)
@@ -175,9 +175,9 @@ class Ingest:
 
     @_announced
     async def delete_many(self, name: str, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS) -> int:
-        """Delete the memories of these ids, or all that match the filters, in one transaction; returns how many.
+        """Delete memories selected by ids or filters in one transaction; returns how many were deleted.
 
-        Raises NotFound if there is no such namespace, InvalidInput if neither ids nor filters are given or both are.
+        Raises NotFound if there is no such namespace, InvalidInput unless exactly one of ids and filters is given.
         """
         if not ids and filters.is_empty:
             raise InvalidInput("must not be empty; delete the namespace to delete all", loc=("filters",))
@@ -185,7 +185,7 @@ class Ingest:
         return await self._deleted(name, by_id(ids) if ids else matching(filters))
 
     async def _deleted(self, name: str, which: Which | None) -> int:
-        """Delete some memories; returns how many there were."""
+        """Delete some memories; returns how many were deleted."""
 
         async def attempt() -> int:
             async with self._pool.connection() as conn:
@@ -195,9 +195,9 @@ class Ingest:
 
     @_announced
     async def replace_document(self, name: str, document_id: str, chunks: Sequence[MemoryInput]) -> DocumentStatus:
-        """Make these chunks, in their order, the document's; all searches see all of them or none.
+        """Replace a document's chunks with these, in order; a search sees all of them or none.
 
-        Raises InvalidInput if one of them is invalid, Conflict if another memory has the id of one.
+        Raises InvalidInput if one is invalid, Conflict if another memory has the id of one.
         """
         rejected: dict[int, AddResult] = {}
         sent = await asyncio.to_thread(drafts_of, chunks, rejected)
@@ -221,7 +221,7 @@ class Ingest:
                             raise Collided("a call before this one changed the document")
                 return "unchanged"
             changed = [draft for draft in drafts if draft.id not in kept]
-            async with self._pool.connection() as conn:  # chunks behind an insertion have other ids but the same texts
+            async with self._pool.connection() as conn:  # chunks after an insertion have new ids but the same texts
                 stored = await memories.read(conn, namespace.ns, by_id(known))
             embeddings = await self._embeddings_of(namespace, changed, stored)
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
@@ -270,7 +270,7 @@ class Ingest:
     ) -> dict[int, AddResult]:
         """Write stored memories with some fields changed.
 
-        Raises InvalidInput if one is invalid then, Collided if one has changed since it was read.
+        Raises InvalidInput if a changed memory is invalid, Collided if one has changed since it was read.
         """
         drafts = [_changed(each, changes, position) for position, each in enumerate(stored)]
         known = {
@@ -284,7 +284,7 @@ class Ingest:
     async def _embeddings_of(
         self, namespace: Namespace, drafts: Sequence[Draft], stored: Sequence[StoredMemory]
     ) -> Mapping[str, NDArray[np.float32]]:
-        """By id, the embeddings of drafts whose texts stored memories have."""
+        """By id, the stored embeddings of drafts whose text is among the `stored` ones."""
         docs = {embedded_text(_input_of(each.memory)): each.doc for each in stored}
         texts = {draft.id: embedded_text(draft.input) for draft in drafts}
         same = {memory_id: docs[text] for memory_id, text in texts.items() if text in docs}
@@ -301,9 +301,9 @@ class Ingest:
         stored: Sequence[StoredMemory],
         turn: Callable[[], Awaitable[bool]] | None = None,
     ) -> dict[int, AddResult]:
-        """Write the drafts that differ from the `known` versions; whose text is `stored` keeps its embedding.
+        """Write the drafts that differ from the `known` versions; one whose text is `stored` keeps its embedding.
 
-        Without a `turn` to wait for, they are made of these versions. Raises Collided if one has changed since.
+        Without a `turn` to wait for, drafts are based on these versions. Raises Collided if one has changed since.
         """
         fingerprints = {memory_id: version.fingerprint for memory_id, version in known.items()}
         unchanged = [draft for draft in drafts if fingerprints.get(draft.id) == draft.fingerprint]
@@ -327,7 +327,7 @@ class Ingest:
 
 
 def _changes_of(patch: SharedPatch) -> Mapping[str, Any]:
-    """The fields that a patch changes; raises InvalidInput for what cannot be stored."""
+    """The fields that a patch changes; raises InvalidInput for values that cannot be stored."""
     check_storable(patch)
     changes = patch.changes
     check_names(**{name: changes.get(name) for name in ("session_id", "document_id")})
@@ -335,9 +335,9 @@ def _changes_of(patch: SharedPatch) -> Mapping[str, Any]:
 
 
 def _changed(stored: StoredMemory, changes: Mapping[str, Any], position: int) -> Draft:
-    """A stored memory with some fields changed; raises InvalidInput if it is invalid then.
+    """A stored memory with some fields changed; raises InvalidInput if the result is invalid.
 
-    One that stays as it is keeps its fingerprint, which may be of less than is stored: callers leave out times.
+    An unchanged one keeps its fingerprint, which may cover less than is stored: callers omit times.
     """
     before = _input_of(stored.memory)
     changed = canonical(replace(before, **changes))
@@ -352,7 +352,7 @@ def _input_of(stored: Memory) -> MemoryInput:
 
 
 async def _as_said(conn: Connection, ns: int, stored: Sequence[StoredMemory]) -> Sequence[StoredMemory]:
-    """Memories in the order of their sessions, in which they arrive in others; one written anew has a later ordinal."""
+    """Memories in session order, in which they join another session: ordinals change when memories are rewritten."""
     placed: Parameters = {"ns": ns, "docs": array_text([each.doc for each in stored])}
     places = dict(await turns.PLACES.rows(conn, placed))
     return sorted(stored, key=lambda each: (each.memory.session_id or "", places.get(each.doc, 0), each.doc))
@@ -364,7 +364,7 @@ def _check_either(ids: Sequence[str], filters: Filters) -> None:
 
 
 def _stored(draft: Draft, written: Written) -> AddResult:
-    """The result of a written memory. A superseded memory may arrive later, so a missing one is only a warning."""
+    """The result for a written memory. A superseded memory may arrive later, so a missing one is only a warning."""
     if draft.id in written.unchanged:
         return AddResult(id=draft.id, status="unchanged")
     unknown = [repr(old) for old in draft.input.superseded_ids if old not in written.known]

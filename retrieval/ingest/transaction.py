@@ -5,8 +5,8 @@ written or superseded (see `store/locking.py`), the `memory` rows of the batch a
 supersession chains, the rows of neighbouring turns (see `store/turns.py`), entities. This prevents deadlocks: a
 transaction only waits for locks later in the order than those it holds. Sessions and ids are locked as they were read
 beforehand; a memory found to be in another session, or to supersede another id, was changed concurrently, and the
-writer starts over. After the `memory` rows whoever takes an alias away holds the texts that used it. That can deadlock;
-then the database aborts one of the two, which starts over.
+writer starts over. After the `memory` rows, a writer that takes an alias away locks the texts that used it. That can
+deadlock; the database then aborts one of the two, which starts over.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from retrieval.types.document import DocumentStatus
 
 
 class Written(NamedTuple):
-    """What a transaction found.
+    """The result of a transaction.
 
     Attributes:
         replaced: ids that existed before.
-        unchanged: ids whose memories a concurrent call had stored with the same content, which are left alone.
-        known: those of the written or superseded ids that exist now.
+        unchanged: ids that a concurrent call had already stored with the same content; they are not written.
+        known: written or superseded ids that now exist.
     """
 
     replaced: frozenset[str]
@@ -55,15 +55,15 @@ async def store(
     before: Collection[MemoryVersion],
     expected: Mapping[str, bytes],
 ) -> Written:
-    """Write analysed memories in one transaction, some of which there were `before`.
+    """Write analysed memories in one transaction; `before` has the stored versions of those that existed.
 
-    The ids are unique, and turns of a session in their order. `expected` are fingerprints that stored memories must
-    still have.
+    The ids are unique, and turns of a session in order. `expected` are fingerprints that stored memories must still
+    have.
 
     Raises:
         NotFound: the namespace was deleted in the meantime.
-        Collided: a memory does not have the expected fingerprint, or was changed concurrently, so that not everything
-            needed is locked.
+        Collided: a memory lacks the expected fingerprint, or was changed concurrently, so that not everything needed is
+            locked.
         CircularSupersession: some would supersede themselves through others; nothing is written.
         UniqueViolation: another writer added one of the ids at the same time.
     """
@@ -102,14 +102,13 @@ async def replace_document(
     before: Collection[MemoryVersion],
     kept: Mapping[str, bytes],
 ) -> DocumentStatus:
-    """Make a document's chunks the analysed ones and those in `kept`; "unchanged" if a concurrent call has done so.
+    """Replace a document's chunks with the analysed ones and those `kept`; "unchanged" if a concurrent call did so.
 
-    The analysed chunks are in the document's order; `kept` has the fingerprints of some of those that there were
-    `before`.
+    The analysed chunks are in the document's order; `kept` has the fingerprints of chunks that stay from `before`.
 
     Raises:
         NotFound: the namespace was deleted in the meantime.
-        Conflict: a memory that is no chunk of this document has the id of one.
+        Conflict: a memory that is not a chunk of this document has the id of one.
         Collided: the document was changed concurrently.
         UniqueViolation: another writer added one of the ids at the same time.
     """
@@ -136,9 +135,9 @@ async def replace_document(
 
 
 async def delete(conn: Connection, name: str, which: Which | None) -> int:
-    """Delete some memories from all legs; returns how many of them there were.
+    """Delete some memories from all legs; returns how many were deleted.
 
-    Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not all that is
+    Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not everything
     needed is locked.
     """
     async with conn.transaction():
@@ -149,7 +148,7 @@ async def delete(conn: Connection, name: str, which: Which | None) -> int:
         locks = _Locks.of((), known.values())
         await locks.take(conn, ns, written=())
         await locking.lock(conn, ns, by_id(known.keys() | locks.superseded))
-        now = await locking.versions(conn, ns, which)  # one that was changed may match no more
+        now = await locking.versions(conn, ns, which)  # a changed memory may no longer match
         removed = [version for version in now.values() if version.id in known]
         locks.check(removed)
         await _exchange(conn, ns, removed, {})
@@ -164,7 +163,7 @@ class _Locks(NamedTuple):
 
     @classmethod
     def of(cls, analysed: Iterable[NewMemory], before: Iterable[MemoryVersion]) -> _Locks:
-        """Those of memories as they are written, and as they were before."""
+        """The locks for memories as they are written, and as they were before."""
         now = [item.input for item in analysed]
         return cls(
             {None, *map(session_of, now), *(old.session_id for old in before)},
@@ -242,24 +241,24 @@ async def _exchange(
     vectors = arranged.vectors
     in_context = {doc: replace(item, embedding=vectors.get(doc, item.embedding)) for doc, item in added.items()}
     remixed = {doc: vector for doc, vector in vectors.items() if doc not in added}
-    # One wait for all. Only what has no result may be in it: before the end of a pipeline the database does not take a
-    # transaction for idle, and would keep its locks for ever if this process was suspended.
+    # One wait for all. Only statements without results may be in it: within a pipeline the database does not consider a
+    # transaction idle, and would keep its locks forever if this process were suspended.
     async with conn.pipeline():
         turns_gone = [row.doc for row in removed if row.place is not None]
         await turns.change(conn, ns, gone=turns_gone, added=arranged.added, relinked=arranged.relinked)
         await memories.set_embeddings(conn, ns, remixed)
         if added:
             await postings.append(conn, ns, {doc: item.bag for doc, item in added.items()})
-            # Last, as it may find that another has added an id: what follows an error in a pipeline is not run.
+            # Last, as it may fail if another writer has added an id, and statements after an error are not run.
             await memories.insert(conn, ns, dict(sorted(in_context.items(), key=lambda row: row[1].id)))
     await postings.remove(conn, ns, gone)
     written = {item.id for item in added.values() if item.may_exist}
     newly_superseded = {old for item in added.values() for old in item.input.superseded_ids}
     outdated = await memories.refresh_supersession(conn, ns, sorted({*superseded, *written, *newly_superseded}))
     graphs = [replace(item.graph, doc=doc) for doc, item in added.items()]
-    anew = await _mentioning_by_alias(conn, ns, gone, graphs) if withdrawn else []
-    again = [graph.doc for graph in anew]
-    described = await graph_store.write(conn, ns, [*graphs, *anew], removed=[*gone, *again], withdrawn=withdrawn)
+    remade = await _mentioning_by_alias(conn, ns, gone, graphs) if withdrawn else []
+    again = [graph.doc for graph in remade]
+    described = await graph_store.write(conn, ns, [*graphs, *remade], removed=[*gone, *again], withdrawn=withdrawn)
     relinked = [turn.doc for turn in arranged.relinked]
     mentioning = [changes.ENTITIES, *again] if again else ()
     await changes.record(conn, ns, {*gone, *added, *relinked, *remixed, *outdated, *mentioning}, described=described)
@@ -268,13 +267,13 @@ async def _exchange(
 async def _mentioning_by_alias(
     conn: Connection, ns: int, gone: Collection[int], added: Sequence[DocGraph]
 ) -> list[DocGraph]:
-    """What the memories add to the graph that use an alias which goes with the last memory that gave it."""
+    """The graphs of memories that use an alias which no remaining memory gives."""
     taken = await graph_store.aliases_of(conn, ns, gone, but=added)
     if not taken:
         return []
     keys = {alias.key for alias in taken}
     texts = TextsByAlias(conn, ns, keys)
-    await texts.read(await graph_store.not_given(conn, ns, taken, but=gone))  # before others wait
+    await texts.read(await graph_store.not_given(conn, ns, taken, but=gone))  # before other writers have to wait
     await graph_store.take_aliases(conn, ns, keys)
     return await texts.graphs(await graph_store.not_given(conn, ns, taken, but=gone))
 
@@ -282,7 +281,7 @@ async def _mentioning_by_alias(
 async def _arranged(
     conn: Connection, ns: int, removed: Sequence[MemoryVersion], added: Mapping[int, NewMemory]
 ) -> Arrangement:
-    """The turns as they are to be, with their vectors."""
+    """The turns as they will be, with their vectors."""
     former = {
         row.id: Place(row.session_id, row.place, row.id)
         for row in removed
