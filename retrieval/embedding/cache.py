@@ -40,9 +40,9 @@ class Embedder(Protocol):
         return 0.0
 
     def count_pieces(self, text: str) -> int:
-        """The word pieces of a text, without those that mark its beginning and end.
+        """The number of word pieces of a text, without the markers of its beginning and end.
 
-        Those of the bundled embedder, where the model's own are not known.
+        Counted with the bundled embedder's tokenizer if the model's own is unknown.
         """
         return count_pieces(text)
 
@@ -71,7 +71,7 @@ class CachedEmbedder:
     ) -> None:
         """Wrap a provider; closing this embedder closes it.
 
-        With 0 entries or seconds until a vector expires nothing is cached, but running computations are still shared.
+        With `max_entries` or `max_age_s` of 0 nothing is cached, but running computations are still shared.
 
         Raises:
             ValueError: a limit is negative.
@@ -91,7 +91,7 @@ class CachedEmbedder:
         return await asyncio.shield(self.begin(text)) if vector is None else vector
 
     def begin(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
-        """Start embedding a query, or join a running computation. It is shared: shield it from cancellation."""
+        """Start embedding a query, or join a running computation; it is shared, so shield it from cancellation."""
         computed = self._running.get(text)
         if computed is not None:
             self.hits += 1
@@ -109,7 +109,7 @@ class CachedEmbedder:
         return vector
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Embed documents with the provider, which is not asked if there are none; not cached."""
+        """Embed documents with the provider, not called for an empty list; not cached."""
         if not texts:
             return np.empty((0, EMBEDDING_DIM), np.float32)
         return await self._inner.embed_documents(texts)
@@ -119,7 +119,7 @@ class CachedEmbedder:
         return self._inner.fragment_share(text)
 
     def count_pieces(self, text: str) -> int:
-        """The word pieces of a text; not cached."""
+        """The number of word pieces of a text; not cached."""
         return self._inner.count_pieces(text)
 
     async def aclose(self) -> None:
@@ -129,8 +129,8 @@ class CachedEmbedder:
         await self._inner.aclose()
 
     async def _compute(self, text: str) -> NDArray[np.float32]:
-        # First the caller sends its statement: PostgreSQL answers while the query is tokenised, and no thread asks for
-        # the GIL before the event loop has nothing else to do. That is 7 % of a search for a new query.
+        # Let the caller send its statement first: PostgreSQL answers while the query is tokenised, and no thread asks
+        # for the GIL while the event loop is busy. That saves 7 % of a search for a new query.
         await asyncio.sleep(0)
         return await self._inner.embed_query(text)
 

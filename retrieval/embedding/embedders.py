@@ -17,11 +17,11 @@ from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 
 
 class Embedders:
-    """The bundled embedder and those that namespaces may have instead, each opened when it is first used.
+    """The bundled embedder and the alternatives that namespaces may use, each opened on first use.
 
     Attributes:
         default: the bundled one, `DEFAULT_EMBEDDER`.
-        of_new: the name of the one that new namespaces get, the bundled one or one of the others.
+        of_new: the name of the embedder that new namespaces get.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Embedders:
         self._opened: dict[EmbedderName, CachedEmbedder] = {}
 
     def of(self, name: EmbedderName) -> CachedEmbedder:
-        """The embedder of namespaces whose settings name it; one that cannot be used raises why for each text."""
+        """The embedder with that name; one that cannot be used raises the reason for every text."""
         if name == DEFAULT_EMBEDDER:
             return self.default
         if name not in self._opened:
@@ -46,7 +46,7 @@ class Embedders:
         return self._opened[name]
 
     def check(self, name: EmbedderName) -> None:
-        """Raise InvalidInput if this server has not got an embedder that a namespace is to have."""
+        """Raise InvalidInput if this server lacks the embedder."""
         if fault := embedder_fault(name, self.of_new):
             raise InvalidInput(fault, loc=("embedder",))
 
@@ -65,12 +65,12 @@ class Embedders:
         return sum(each.misses for each in (self.default, *self._opened.values()))
 
     async def aclose(self) -> None:
-        """Close all that were opened."""
+        """Close all open embedders."""
         await asyncio.gather(*(each.aclose() for each in (self.default, *self._opened.values())))
 
 
 class UnusableEmbedder(Embedder):
-    """Stands in for an embedder that cannot be opened: nothing can be written or compared by it."""
+    """Stands in for an embedder that cannot be opened; embeds nothing."""
 
     def __init__(self, model: EmbedderName, cause: ModelFileError) -> None:
         """`cause` is raised for every text."""
@@ -94,7 +94,7 @@ class UnusableEmbedder(Embedder):
 
 
 def multilingual_embedder(*, document_threads: int) -> Embedder:
-    """The multilingual embedder, or what stands in for it where it is not installed or damaged."""
+    """The multilingual embedder, or an `UnusableEmbedder` if it is not installed or is damaged."""
     try:
         return MultilingualEmbedder(document_threads=document_threads)
     except ModelFileError as exc:
@@ -103,7 +103,7 @@ def multilingual_embedder(*, document_threads: int) -> Embedder:
 
 def remote_embedder(settings: Settings) -> Embedder:
     """The provider's embedder, for settings that name one."""
-    from retrieval.embedding.remote import RemoteEmbedder  # brings httpx: a tenth of a program's start, and 7 MB
+    from retrieval.embedding.remote import RemoteEmbedder  # imports httpx: a tenth of a program's start, and 7 MB
 
     return RemoteEmbedder(settings)
 

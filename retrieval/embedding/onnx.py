@@ -28,29 +28,29 @@ T = TypeVar("T")
 
 MODEL_NAME = "all-MiniLM-L6-v2"
 MODEL_FILE = "embedder.onnx"
-"""Its name in the folder of the models."""
+"""The model's file name in the models' folder."""
 
 DIMENSIONS = EMBEDDING_DIM
 """Vector length of this model, of the intent model's input and of the database's columns."""
 
 MAX_PIECES = 256
-"""Length of the model's window in word pieces, its two marks included."""
+"""Length of the model's window in word pieces, including its two markers."""
 
 REST_SHARE = 0.25
 """Weight of all windows of a long text after the first, relative to 1 for the first.
 
-Turns of chats say at their beginning what they are about, and the learned weights rely on it: docs/decisions/0016.
+Chat turns say at the beginning what they are about, and the learned weights rely on it: docs/decisions/0016.
 """
 
 MAX_WINDOWS = 64
-"""Most windows of a text that are embedded; a longer one is embedded by every second, third, ... of its windows.
+"""Most windows of a text that are embedded; of a longer text only every second, third, ... window is.
 
-They take 1.5 s of a processor. The 999 windows of a million characters of prose took 30 s, for a vector whose cosine to
+64 take 1.5 s of a processor. The 999 windows of a million characters of prose took 30 s, for a vector whose cosine to
 that of 63 of them is .9998.
 """
 
 _UNKNOWN = "[UNK]"
-"""The piece for characters that the model does not know."""
+"""The piece for unknown characters."""
 
 IDLE_S = 1.0
 """Idle time after the last documents before their memory is released, in seconds."""
@@ -59,20 +59,19 @@ IDLE_S = 1.0
 class OnnxEmbedder(Embedder):
     """Embeds on the local CPU.
 
-    One session serves all runs. Each run uses one thread, the one that calls it, and runs execute in parallel: that
-    costs less than several threads within a run, which synchronise at every operator. Queries have their own thread, so
-    they never wait behind a batch of documents. Documents have `document_threads`, and concurrent calls take turns
-    batch by batch.
+    One session serves all runs. Each run uses only the calling thread, and runs execute in parallel: that costs less
+    than several threads within a run, which synchronise at every operator. Queries have their own thread, so they never
+    wait behind a batch of documents. Documents have `document_threads`, and concurrent calls take turns batch by batch.
 
     A document longer than 256 word pieces is embedded in windows, see `bounded` and `joined_vectors`; a query is cut at
     256 pieces.
-    Every text, even an empty one or one of unknown words, gives a finite unit vector.
+    Every text, even an empty one or one of unknown words, has a finite unit vector.
     """
 
     model: str = MODEL_NAME
 
     def __init__(self, model_path: Path, tokenizer_path: Path, *, document_threads: int) -> None:
-        """Load the files unless the process has; `document_threads` batches are computed in parallel.
+        """Load the files unless already loaded in this process; computes `document_threads` batches in parallel.
 
         Raises:
             ValueError: `document_threads` is below 1.
@@ -96,7 +95,7 @@ class OnnxEmbedder(Embedder):
 
     def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
         """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
-        # Tokenised here rather than in the thread, which would have to acquire the GIL once more.
+        # Tokenised here rather than in the thread, which would have to acquire the GIL again.
         inputs = batch_inputs([windows(self._tokenizer.encode(text).ids)[0]])
         return asyncio.get_running_loop().run_in_executor(self._query_thread, lambda: encode(self._session, inputs)[0])
 
@@ -121,10 +120,10 @@ class OnnxEmbedder(Embedder):
         return vectors if len(pieces) == len(texts) else joined_vectors(vectors, counts, list(map(len, pieces)))
 
     def fragment_share(self, text: str) -> float:
-        """The share of a query's letters that are pieces of their own or unknown, in [0, 1].
+        """The share of a query's letters that are single-letter pieces or unknown, in [0, 1].
 
         Median of our corpora: 0 to .03 for English, .05 for German and Spanish, .95 to 1 for Arabic, Chinese, Hindi,
-        Japanese and Russian; the most for 3,800 English queries is .27.
+        Japanese and Russian; the highest of 3,800 English queries is .27.
         """
         if text.isascii():  # the model was trained on English
             return 0.0
@@ -132,7 +131,7 @@ class OnnxEmbedder(Embedder):
         return float(np.count_nonzero(letters == 1)) / float(letters.sum() or 1)
 
     async def warm_up(self) -> None:
-        """Run one query, so that the first real one does not pay for allocations."""
+        """Run one query, so that the first real one need not wait for allocations."""
         await self.embed_query("warm up")
 
     async def aclose(self) -> None:
@@ -150,14 +149,14 @@ class OnnxEmbedder(Embedder):
             self._document_threads.submit(shrink_arena, self._session)
 
     def _pieces(self, texts: list[str]) -> tuple[list[list[int]], list[int]]:
-        """The windows of all texts, and how many each has."""
-        # One by one in the same time: the tokenizer takes some hundred bytes for each word of a batch.
+        """The windows of all texts, and the number of windows per text."""
+        # One by one, which is as fast: a batch takes some hundred bytes of memory per word.
         each = [windows(encoding.ids) for text in texts for encoding in self._tokenizer.encode_batch_fast([text])]
         return list(chain.from_iterable(each)), list(map(len, each))
 
 
 async def stopped(*executors: ThreadPoolExecutor) -> None:
-    """Return once the threads of some executors have ended; what they have not begun is dropped."""
+    """Wait for the executors' threads to end, dropping work that has not started."""
     for each in executors:
         each.shutdown(wait=False, cancel_futures=True)
     await asyncio.gather(*(asyncio.to_thread(each.shutdown) for each in executors))
@@ -165,7 +164,7 @@ async def stopped(*executors: ThreadPoolExecutor) -> None:
 
 @cache
 def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.InferenceSession, NDArray[np.int64]]:
-    """A tokenizer, a model and the `piece_letters`, loaded once in a process (about 0.1 s); thread-safe.
+    """A tokenizer, a model and the `piece_letters`, loaded once per process (about 0.1 s); thread-safe.
 
     The model is an ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
     `embedding`, unit rows of shape (batch, DIMENSIONS).
@@ -186,9 +185,9 @@ def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.I
 
 
 def piece_letters(vocabulary: Mapping[str, int]) -> NDArray[np.int64]:
-    """How many letters each piece has.
+    """The number of letters in each piece.
 
-    Marks, digits and punctuation have none. An unknown piece counts as one.
+    Marks, digits and punctuation do not count. An unknown piece counts as one letter.
 
     >>> piece_letters({"[CLS]": 0, "[UNK]": 1, "house": 2, "##s": 3, "?": 4}).tolist()
     [0, 1, 5, 1, 0]
@@ -200,9 +199,9 @@ def piece_letters(vocabulary: Mapping[str, int]) -> NDArray[np.int64]:
 
 
 def windows(pieces: list[int]) -> list[list[int]]:
-    """The windows of word pieces that are embedded, of at most `MAX_PIECES`.
+    """The windows of word pieces to embed, of at most `MAX_PIECES` each.
 
-    Each has the first and the last piece, which mark its ends.
+    Each has the first and the last piece, the markers of a text's ends.
 
     >>> [len(window) for window in windows([101, *range(600), 102])]
     [256, 256, 94]
@@ -217,7 +216,7 @@ def windows(pieces: list[int]) -> list[list[int]]:
 
 
 def bounded(windows: Sequence[T]) -> Sequence[T]:
-    """At most `MAX_WINDOWS` of a text's windows, the first among them and the others evenly spread over the text.
+    """At most `MAX_WINDOWS` of a text's windows: the first, and others evenly spread over the text.
 
     >>> bounded(range(64)), bounded(range(65))
     (range(0, 64), range(0, 65, 2))
@@ -226,10 +225,10 @@ def bounded(windows: Sequence[T]) -> Sequence[T]:
 
 
 def joined_vectors(vectors: NDArray[np.float32], counts: Sequence[int], weights: Sequence[int]) -> NDArray[np.float32]:
-    """Unit vectors of texts: unit(first window + REST_SHARE mean of the others), the mean weighted by length.
+    """Unit vectors of texts: unit(first window + REST_SHARE * mean of the others), the mean weighted by length.
 
-    `vectors` have shape (windows, dimensions); `counts` are the windows of each text, in their order, and `weights` the
-    windows' lengths. A text of one window keeps its vector; so does, of its first window, one whose sum vanishes.
+    `vectors` have shape (windows, dimensions); `counts` are the numbers of windows per text, in order, and `weights`
+    the windows' lengths. A text with one window keeps its vector; one whose sum vanishes gets its first window's.
     """
     starts = np.cumsum([0, *counts[:-1]])
     shares = np.asarray(weights, np.float32)

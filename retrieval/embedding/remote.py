@@ -1,4 +1,4 @@
-"""Embedders that other servers run: OpenAI and whoever speaks its protocol, Ollama, Google."""
+"""Embedders on other servers: OpenAI and compatible ones, Ollama, Google."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from retrieval.settings import Settings
 from retrieval.tasks import share_out
 
 MOST_BYTES = 8_000
-"""Bytes of UTF-8 of a text that are sent; what is behind them is found by its words alone.
+"""Most bytes of UTF-8 sent per text; what follows them is found only by its words.
 
-The models have room for 2,048 tokens (Google) or 8,191 (OpenAI), and a token has at least one byte, in English four.
+The models take 2,048 tokens (Google) or 8,191 (OpenAI), and a token has at least one byte, in English four.
 """
 
 BATCH_TEXTS = 100
@@ -32,16 +32,16 @@ BATCH_BYTES = 250_000
 """Most bytes in one request, below OpenAI's limit of 300,000 tokens."""
 
 REQUESTS_AT_ONCE = 4
-"""Requests under way for one call with documents."""
+"""Concurrent requests of one call with documents."""
 
 QUERY_TIMEOUT_S = 10.0
 DOCUMENTS_TIMEOUT_S = 60.0
 
 PAUSES_S = (0.5, 1.0, 2.0, 4.0)
-"""Before each further attempt with documents."""
+"""Pauses before each further attempt with documents."""
 
 MOST_PAUSE_S = 30.0
-"""Longest pause that a provider may ask for; writers do not wait longer."""
+"""Longest pause that a provider may request; writers do not wait longer."""
 
 MOST_MESSAGE_CHARS = 300
 
@@ -51,13 +51,13 @@ _Vectors = Sequence[Sequence[float]]
 class RemoteEmbedder(Embedder):
     """Embeds by a provider over HTTP.
 
-    A request for documents that the provider refuses as too many, or that it or the network fails, is made again a few
-    times. One for a query is not: its leg has a deadline, and the other legs answer. Once a request has timed
-    out, one query at a time asks the provider, so that the others need not wait until their legs' deadline.
+    A request for documents is retried a few times if the provider is rate-limited or fails, or the network does. One
+    for a query is not: its leg has a deadline, and the other legs answer. Once a request has timed out, only one query
+    at a time is sent to the provider, so that the others need not wait for their legs' deadline.
     """
 
     def __init__(self, settings: Settings) -> None:
-        """For the provider, model, URL and key of the settings; connects with the first text."""
+        """Use the provider, model, URL and key of the settings; connects on the first text."""
         self.model: str = settings.embedder
         self._provider, self._key = settings.embedding_provider, settings.embedding_api_key
         self._model = str(settings.embedding_model)
@@ -96,7 +96,7 @@ class RemoteEmbedder(Embedder):
         await self._client.aclose()
 
     async def _insist(self, texts: Sequence[str]) -> httpx.Response:
-        """The provider's answer about documents, after several attempts if need be."""
+        """The provider's answer for documents, after several attempts if necessary."""
         for pause_s in (*PAUSES_S, inf):
             try:
                 answer = await self._answer(texts, is_query=False, timeout_s=DOCUMENTS_TIMEOUT_S)
@@ -149,19 +149,19 @@ class RemoteEmbedder(Embedder):
         return self._failed(f"answered {answer.status_code}{f': {said}' if said else ''}")
 
     def _failed(self, what: str) -> EmbeddingFailed:
-        # Some providers repeat the key that they refuse.
+        # Some providers repeat a rejected key in the message.
         shown = what.replace(self._key, "***") if self._key else what
         return EmbeddingFailed(f"the embedding provider {self._provider} {shown[:MOST_MESSAGE_CHARS]}")
 
 
 class _Protocol(NamedTuple):
-    """How a provider is spoken to.
+    """A provider's API.
 
     Attributes:
-        path: behind the base URL; has the model's name in the place of `{model}`.
-        key_header: the header with the key, behind `key_prefix`.
-        request: the body for a model, texts and whether they are a query.
-        vectors: those of an answer's body, one for each text, in their order; raises msgspec.DecodeError.
+        path: appended to the base URL; `{model}` stands for the model's name.
+        key_header: the header for the key, which follows `key_prefix`.
+        request: makes the body from a model, texts and whether they are a query.
+        vectors: reads the vectors from an answer's body, one per text, in order; raises msgspec.DecodeError.
     """
 
     path: str
@@ -237,7 +237,7 @@ def _cut(text: str) -> str:
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
-    """Row numbers of the texts of each request, in order."""
+    """The row numbers of the texts for each request, in order."""
     rows, size = list[int](), 0
     for row, text in enumerate(texts):
         length = len(text.encode())
@@ -251,7 +251,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
 
 
 def _message(answer: httpx.Response) -> str:
-    """What an error says: OpenAI and Google have `error.message`, Ollama has `error`."""
+    """The message of an error: `error.message` from OpenAI and Google, `error` from Ollama."""
     try:
         body = answer.json()
     except ValueError:

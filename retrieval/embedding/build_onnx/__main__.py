@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--reference",
         type=Path,
         default=_CHECKOUT / "tests" / "data" / "embedder_reference.npz",
-        help="takes the float32 vectors that the tests compare with",
+        help="where to write the float32 vectors that the tests compare with",
     )
     chosen = parser.parse_args(arguments)
     try:

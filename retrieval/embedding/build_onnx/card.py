@@ -1,4 +1,4 @@
-"""The model card, and what it tells of accuracy and speed."""
+"""The model card, with the accuracy and speed that it reports."""
 
 import hashlib
 import platform
@@ -34,7 +34,7 @@ def encode_all(model: bytes, texts: Sequence[Sequence[int]]) -> NDArray[np.float
 def speed_row(name: str, model: bytes, query: Sequence[int], documents: Sequence[Sequence[int]]) -> str:
     """A model's speed as a row of the card.
 
-    In CPU time, so that waiting on a busy machine does not count; the fastest tenth of the queries is least affected by
+    In CPU time, so that waiting on a busy machine does not count; the fastest tenth of the queries suffers least from
     other processes' use of the caches.
     """
     session = open_session(model)

@@ -93,7 +93,7 @@ class InputSample(NamedTuple):
     Attributes:
         lowest, highest: smallest and largest value per channel, shape (inputs,).
         rows: some of the rows, shape (n, inputs).
-        row_weights: weight of each row's error, shape (n,); the rows of each text sum to the same, as in mean pooling.
+        row_weights: weight of each row's error, shape (n,); they have the same sum for each text, as in mean pooling.
     """
 
     lowest: Floats
