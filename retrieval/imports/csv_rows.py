@@ -19,7 +19,7 @@ _MAX_FIELD_CHARS = 16 * 1024**2
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether its first line names a column for a text by a usual name, and others."""
-    if source.is_zip and not any(source.parts(*FILES)):
+    if not any(source.parts(*FILES)):
         return False
     head = source.part(*FILES).text(context).read(4_000)
     try:

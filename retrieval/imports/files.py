@@ -193,7 +193,8 @@ class FilePart:
 
     def text(self, context: ImportContext) -> io.TextIOWrapper:
         """Its text; line ends are as they are in the file."""
-        return io.TextIOWrapper(_Unclosed(self.decoded(context)), encoding="utf-8", errors="replace", newline="")
+        unclosed = io.BufferedReader(_Borrowed(self.decoded(context)))
+        return io.TextIOWrapper(unclosed, encoding="utf-8", errors="replace", newline="")
 
     @cached_property
     def encoding(self) -> tuple[str, str]:
@@ -201,8 +202,7 @@ class FilePart:
 
         Text that is not UTF-8 is taken as Windows-1252 if more of it is broken than is sound beyond ASCII.
         """
-        with _Unclosed(self.open()) as stream:
-            head = stream.read(4)
+        head = self.open().read(4)
         for bom, encoding in _BOMS.items():
             if head.startswith(bom):
                 return encoding, "strict" if encoding == "utf-8-sig" and self._is_utf8() else "replace"
@@ -244,6 +244,8 @@ codecs.register_error("trivet.latin1", _latin1)
 
 
 class _Borrowed(io.RawIOBase):
+    """A stream that stays open when its reader is closed."""
+
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
@@ -283,10 +285,3 @@ class _Transcoded(_Borrowed):
         data, self._left = self._left[: len(buffer)], self._left[len(buffer) :]
         buffer[: len(data)] = data
         return len(data)
-
-
-class _Unclosed(io.BufferedReader):
-    """A reader that leaves the file open."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        super().__init__(_Borrowed(stream))

@@ -46,10 +46,7 @@ FORMATS: dict[str, ImportFormat] = {
     "corpus": ImportFormat("jsonl", of_lines=True, reader="read_corpus", detected=False),
     "csv": ImportFormat("csv_rows"),
 }
-"""By name, in the order in which `auto` tries them: what is recognised by the most particular signs comes first.
-
-A module has `read(source, context)`, and `recognise(source, context)` if it is detected.
-"""
+"""By name, in the order in which `auto` tries them: what is recognised by the most particular signs comes first."""
 
 
 def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:

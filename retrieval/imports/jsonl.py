@@ -31,7 +31,7 @@ MAX_LINE_BYTES = 16 * 1024**2
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether half of the first lines are objects by themselves: a text may have some, too."""
-    return not (source.is_zip and not any(source.parts(*FILES))) and are_lines(source, context)
+    return any(source.parts(*FILES)) and are_lines(source, context)
 
 
 def are_lines(source: ImportFile, context: ImportContext) -> bool:

@@ -42,9 +42,7 @@ class _Workspace:
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether it is a zip with files of days whose messages have a `ts`."""
-    if not source.is_zip:
-        return False
-    return any("ts" in keys["item"] for keys in keys_of_parts(source, [_DAYS]))
+    return source.is_zip and any("ts" in keys["item"] for keys in keys_of_parts(source, [_DAYS]))
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
