@@ -17,7 +17,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from tokenizers import Tokenizer
@@ -41,14 +40,6 @@ class Question(msgspec.Struct, frozen=True):
     passage: str
 
 
-class Row(NamedTuple):
-    system: str
-    mode: Mode
-    documents: float
-    distinct: float
-    passages: float
-
-
 def texts_of(archive: Path) -> dict[str, str]:
     """The pages of the archive's `docs` without the release notes, by path."""
     texts = {}
@@ -68,8 +59,8 @@ def head_of(text: str, tokenizer: Tokenizer) -> str:
 
 async def measure(
     engine: Trivet, system: str, questions: Sequence[Question], source: Callable[[SearchResult], str | None]
-) -> list[Row]:
-    """Shares of questions whose document, and whose passage, is among ten results, in each mode."""
+) -> list[str]:
+    """Rows of a table for each mode: how often the document is in ten results and in ten documents, and the passage."""
     rows = []
     for mode in MODES:
         documents = distinct = passages = 0
@@ -83,11 +74,12 @@ async def measure(
             )
             capped = (await engine.search(system, msgspec.structs.replace(request, source_cap=1))).results
             distinct += each.document in map(source, capped)
-        rows.append(Row(system, mode, *(count / len(questions) for count in (documents, distinct, passages))))
+        shares = " | ".join(f"{count / len(questions):.3f}" for count in (documents, distinct, passages))
+        rows.append(f"| {system} | {mode} | {shares} |")
     return rows
 
 
-async def run(archive: Path, folder: Path) -> list[Row]:
+async def run(archive: Path, folder: Path) -> list[str]:
     texts = texts_of(archive)
     questions = [msgspec.json.decode(line, type=Question) for line in QUESTIONS.read_bytes().splitlines()]
     tokenizer = Tokenizer.from_file(str(models_dir() / "embedder.tokenizer.json"))
@@ -95,7 +87,7 @@ async def run(archive: Path, folder: Path) -> list[Row]:
     print(
         f"{len(texts)} texts, {sum(len(text.split()) for text in texts.values()):,} words, {len(questions)} questions"
     )
-    rows: list[Row] = []
+    rows = []
     async with Trivet.open(Settings(data_dir=folder)) as engine:
         memories = {"head": {name: head_of(text, tokenizer) for name, text in texts.items()}, "memory": texts}
         for system, content in memories.items():
@@ -119,8 +111,7 @@ def main() -> None:
         rows = asyncio.run(run(chosen.archive, Path(folder)))
     print("| stored as | leg | document in 10 results | in 10 documents | passage in 10 results |")
     print("|---|---|---|---|---|")
-    for row in rows:
-        print(f"| {row.system} | {row.mode} | {row.documents:.3f} | {row.distinct:.3f} | {row.passages:.3f} |")
+    print("\n".join(rows))
 
 
 if __name__ == "__main__":

@@ -32,17 +32,7 @@ TYPES = (
     "follow_up",
     "unanswerable",
 )
-CONVERSATION_KINDS = (
-    "friends",
-    "couple",
-    "family",
-    "workshop",
-    "support",
-    "assistant",
-    "team",
-    "care",
-    "students",
-)
+CONVERSATION_KINDS = ("friends", "couple", "family", "workshop", "support", "assistant", "team", "care", "students")
 _SIGN = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _WORD = re.compile(rf"{_SIGN.pattern}|\w+")
 _NAME = re.compile(r"\b[A-Z]\w+")
