@@ -1,6 +1,6 @@
 """A file of named arrays, mapped into memory: opening it copies nothing, and processes that map it share its pages.
 
-Little more than a header and the arrays one after another; a checksum tells a damaged file, its length a truncated one.
+A header, then the arrays one after another; a checksum reveals a damaged file, the length a truncated one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CHUNK = 1 << 24
 
 
 class DamagedFile(ValueError):
-    """The file is not one that `write` has completed; the message says why."""
+    """`write` has not completed the file, or it is damaged; the message says why."""
 
 
 class ArraySpec(msgspec.Struct, frozen=True):
@@ -52,12 +52,12 @@ class Extended(NamedTuple):
 
     @classmethod
     def of(cls, array: NDArray[Any] | Extended) -> Extended:
-        """An array as it is, unless it is extended."""
+        """Wrap an array that is not extended."""
         return array if isinstance(array, Extended) else cls(array, len(array), 0)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array in the file."""
+        """Shape of the array in the file."""
         return self.rows, *self.array.shape[1:]
 
     @property
@@ -66,11 +66,11 @@ class Extended(NamedTuple):
         return math.prod(self.shape) * self.array.itemsize
 
     def copy(self) -> Extended:
-        """The same with a copy of the array."""
+        """The same, with a copy of the array."""
         return self._replace(array=self.array.copy())
 
     def parts(self) -> Iterator[bytes]:
-        """Its bytes, in chunks; copies."""
+        """Copies of its bytes, in chunks."""
         flat = self.array[: self.rows].reshape(-1).view(np.uint8).data
         for first in range(0, len(flat), _CHUNK):
             yield bytes(flat[first : first + _CHUNK])
@@ -83,7 +83,7 @@ FileArray = NDArray[Any] | Extended
 
 
 class Header(msgspec.Struct, frozen=True):
-    """What a file says of itself: `about` is the caller's, as JSON."""
+    """The header of a file; `about` is JSON from the caller."""
 
     about: msgspec.Raw
     arrays: list[ArraySpec]
@@ -92,7 +92,7 @@ class Header(msgspec.Struct, frozen=True):
 def write(path: Path, about: bytes, arrays: Mapping[str, FileArray]) -> None:
     """Write contiguous arrays, and JSON about them, to a new file that only its owner may read.
 
-    Arrays may be written to meanwhile: each element is then as before or as after. Raises OSError.
+    Arrays may be modified meanwhile: each element then has its old or its new value. Raises OSError.
     """
     specs, offset = [], 0
     for name, given in arrays.items():
@@ -103,7 +103,7 @@ def write(path: Path, about: bytes, arrays: Mapping[str, FileArray]) -> None:
     header = msgspec.json.encode(Header(msgspec.Raw(about), specs))
     header += b" " * (-(_FIXED + len(header)) % _ALIGNMENT)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(_PREFIX.pack(b"", 0, 0))  # a file that is not complete has no magic
+        file.write(_PREFIX.pack(b"", 0, 0))  # an incomplete file has no magic
         checksum, length = xxhash.xxh3_64(), 0
         for part in _parts(header, specs, arrays):
             checksum.update(part)
@@ -113,7 +113,7 @@ def write(path: Path, about: bytes, arrays: Mapping[str, FileArray]) -> None:
 
 
 def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, FileArray]) -> Iterator[bytes]:
-    """The bytes after the prefix; copies, since the checksum must be of what is written."""
+    """Copies of the bytes after the prefix, so that the checksum is of exactly what is written."""
     yield _HEADER_LENGTH.pack(len(header)) + header
     end = 0
     for spec in specs:
@@ -126,7 +126,7 @@ def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, FileArray
 def read(path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
     """Map a file; returns the JSON about the arrays, and the arrays.
 
-    They may be written to, which changes neither the file nor what other processes see. Raises DamagedFile, and OSError
+    The arrays are copy-on-write: changes affect neither the file nor other processes. Raises DamagedFile, and OSError
     if the file cannot be read.
     """
     with path.open("rb", buffering=0) as file:
@@ -142,7 +142,7 @@ def read(path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
         mapped = mmap.mmap(file.fileno(), length, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     if xxhash.xxh3_64_intdigest(memoryview(mapped)[_PREFIX.size :]) != checksum:
         raise DamagedFile("its checksum is wrong")
-    mapped.madvise(mmap.MADV_DONTNEED)  # what nobody asks for shall not count as this process's memory
+    mapped.madvise(mmap.MADV_DONTNEED)  # pages not used yet shall not count as this process's memory
     (header_length,) = _HEADER_LENGTH.unpack_from(mapped, _PREFIX.size)
     body = _FIXED + header_length
     header = msgspec.json.decode(memoryview(mapped)[_FIXED:body], type=Header)

@@ -1,4 +1,4 @@
-"""Everything known of a namespace's memories except texts and vectors, as columns by slot."""
+"""The data of a namespace's memories except texts and vectors, as columns by slot."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEVER = np.iinfo(np.int64).max
 """A time that never comes, as PostgreSQL sends infinity."""
 
 _VISIBLE_NOW = (None, False), (None, True)
-"""Keys of the masks of all that is visible now, without and with what is superseded."""
+"""Keys of the masks of all memories visible now, without and with superseded ones."""
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
@@ -41,7 +41,7 @@ _STRING: LiteralString = (
 )
 _STRINGS: tuple[LiteralString, ...] = ("id", "kind", "speaker", "session_id", "document_id", "title", "tagged")
 
-# One row has all memories, each column in the same order; strings are concatenated.
+# One row holds all memories, each column in the same order; strings are concatenated.
 COLUMNS: LiteralString = """
     string_agg(int4send(doc), ''), string_agg(int4send(length), ''),
         string_agg(timestamptz_send(created_at), ''),
@@ -87,7 +87,7 @@ class Columns(Persistent):
         asks: whether it is a short question.
         previous, next: slots of the adjacent turns of its session, -1 for none.
         ids, kinds, speakers, sessions, documents, titles, tags: strings; tags are JSON, equal lists share a code.
-        names: those of the speakers, to be found in queries.
+        names: finds speakers' names in queries.
         count, total_length: of the memories that are alive.
     """
 
@@ -109,7 +109,7 @@ class Columns(Persistent):
         self.documents, self.titles, self.tags = CategoryColumn(), CategoryColumn(), CategoryColumn()
         self.names = NameMatcher(self.speakers.values)
         self._named: LRUCache[str, list[int]] = LRUCache(_QUERIES_KEPT)
-        """By a query, which several stages ask about."""
+        """By query text, as several stages of a search need them."""
         self.count = 0
         self.total_length = 0
         self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in INTERNED)
@@ -121,7 +121,7 @@ class Columns(Persistent):
         self._masked_at = 0
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Use the `arrays` of others from now on."""
+        """Use the `arrays` of another instance from now on."""
         super().restore(arrays)
         self.count = int(np.count_nonzero(self.alive.values))
         self.total_length = int(self.length.values[self.alive.values].sum())
@@ -175,14 +175,14 @@ class Columns(Persistent):
         return named
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
-        """Set the neighbours of turns, including neighbours that are not known yet."""
+        """Set the neighbours of turns, including neighbours that are not yet loaded."""
         turns, *neighbours = (self.slots.of(integers(each)) for each in (docs, previous, next_))
         self.ensure(1 + max(int(links.max(initial=NONE)) for links in neighbours))
         for column, links in zip((self.previous, self.next), neighbours, strict=True):
             column.put(turns, links)
 
     def ensure(self, slots: int) -> None:
-        """Make room for that many slots in every array, and in all masks made from now on."""
+        """Make room for that many slots in every array and in all future masks."""
         if slots >= len(self.alive.values):
             self._masks.clear()
         for column in self._arrays:
@@ -200,7 +200,7 @@ class Columns(Persistent):
         """The masks of visible and of eligible memories for a query, by slot; read-only.
 
         Implements the conditions of `store.visibility`, except for the filter by `metadata`, which needs the database,
-        and ids that are excluded, which are left out where texts are read. `now` is in microseconds since 2000.
+        and excluded ids, which are left out where texts are read. `now` is in microseconds since 2000.
         """
         if not self._masks or now >= self._next_expiry:
             self._masks.clear()
@@ -217,7 +217,7 @@ class Columns(Persistent):
     def _visible(
         self, moment: int | None, include_superseded: bool, now: int, docs: NDArray[np.int64] | slice = slice(None)
     ) -> NDArray[np.bool_]:
-        """Which memories, of all or of some, may be seen; a new array."""
+        """A new mask of which memories, of all or some, may be seen."""
         mask: NDArray[np.bool_] = self.alive.values[docs] & (
             self.expires.values[docs] > (now if moment is None else moment)
         )
@@ -228,17 +228,17 @@ class Columns(Persistent):
         return mask
 
     def _first_expiry(self, docs: NDArray[np.int64] | slice, now: int) -> int:
-        """When the first of some memories expires that has not yet."""
+        """The earliest expiry after `now` among some memories."""
         expires = self.expires.values[docs]
         return int(expires[expires > now].min(initial=NEVER))
 
     def _changed(self, docs: NDArray[np.int64]) -> None:
-        """Follow a change of some memories in the masks of all that is visible now; drop what else is cached."""
+        """Update the masks of all memories visible now for changed memories; drop all other cached masks."""
         self._named.clear()
         kept = [(key, mask) for key in _VISIBLE_NOW if (mask := self._masks.get(key)) is not None]
         self._masks.clear()
         for (moment, include_superseded), mask in kept:
-            mask = mask.copy()  # searches hold the one before
+            mask = mask.copy()  # running searches hold the old one
             mask[docs] = self._visible(moment, include_superseded, self._masked_at, docs)
             mask.flags.writeable = False
             self._masks[moment, include_superseded] = mask

@@ -1,4 +1,4 @@
-"""Whether the indexes in files say what the tables say, for `trivet doctor`."""
+"""Comparing index files with the tables, for `trivet doctor`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ABSENT = NONE - 1
 
 
 async def check_files(conn: Connection, cache: Path | None) -> list[Finding]:
-    """Compare the files of indexes in a folder with the tables, some memories at a time; changes nothing."""
+    """Compare the index files in a folder with the tables, some memories at a time; changes nothing."""
     if cache is None:
         return [Finding("indexes", True, "not kept in files")]
     files = IndexFiles(cache, await index_files.origin(conn))
@@ -56,12 +56,12 @@ async def check_files(conn: Connection, cache: Path | None) -> list[Finding]:
 
 
 async def _check(conn: Connection, files: IndexFiles, path: Path, namespace: Namespace) -> Finding:
-    name, what_to_do = f"index {namespace.name}", f"stop the server and delete {path}; it is made anew"
+    name, what_to_do = f"index {namespace.name}", f"stop the server and delete {path}; it will be rebuilt"
     try:
         index = await files.map(path, namespace.ns, namespace.generation)
         async with one_snapshot(conn):
             if index is None or not await files.catch_up(conn, index):
-                return Finding(name, True, f"{path} is not used any more, and made anew by the next server")
+                return Finding(name, True, f"{path} is no longer used; the next server rebuilds it")
             differing = await differences(conn, index, namespace)
     except (IndexError, ValueError, msgspec.MsgspecError) as exc:  # from arrays that do not fit together
         return Finding(name, False, f"its file cannot be read ({exc}): {what_to_do}")
@@ -72,10 +72,10 @@ async def _check(conn: Connection, files: IndexFiles, path: Path, namespace: Nam
 
 
 async def differences(conn: Connection, index: NamespaceIndex, namespace: Namespace) -> Counter[str]:
-    """What an index has other than the tables, and of how many memories; `conn` is in the index's snapshot.
+    """The parts in which an index differs from the tables, and for how many memories; `conn` is in its snapshot.
 
-    Takes memory for `FEW_VECTORS` memories, and a few bytes for each of the others. Vectors that the index has not read
-    yet are not missed.
+    Takes memory for `FEW_VECTORS` memories, and a few bytes for each of the others. Vectors that the index has not yet
+    read are ignored.
     """
     _, _, ordinals = await namespace_index.read_slots(conn, namespace)
     held = index.memories.slots.ordinals(np.flatnonzero(index.memories.alive.values))
@@ -101,7 +101,7 @@ async def differences(conn: Connection, index: NamespaceIndex, namespace: Namesp
 
 
 async def _misnamed(conn: Connection, index: NamespaceIndex) -> int:
-    """How many entities that memories mention have other names; one that is not kept is a common phrase."""
+    """The number of mentioned entities whose names differ; an entity that is not kept is a common phrase."""
     differing = index.names.shown_otherwise()
     async for some in read_kept(conn, index.ns, parts=1 + index.memories.count // namespace_index.MEMORIES_AT_ONCE):
         for entity, row in some.rows().items():
@@ -113,9 +113,9 @@ async def _misnamed(conn: Connection, index: NamespaceIndex) -> int:
 
 
 async def _postings(conn: Connection, index: NamespaceIndex) -> int:
-    """How many memories have other postings, or all if they are out of order; 0 if searches read them from the tables.
+    """The number of memories whose postings differ, all if out of order; 0 if searches read them from the tables.
 
-    A memory's postings are compared by a sum of numbers made from them.
+    A memory's postings are compared by a checksum.
     """
     packed, alive = index.terms.packed, index.memories.alive.values
     if packed is None:
@@ -131,14 +131,14 @@ async def _postings(conn: Connection, index: NamespaceIndex) -> int:
 
 
 def _add_up(sums: NDArray[np.uint64], postings: PostingTable) -> None:
-    """Add a number for each posting to that of its memory; terms are hashes."""
+    """Add each posting to the checksum of its memory; terms are hashes."""
     np.add.at(sums, postings.docs, postings.terms.astype(np.uint64) * (2 * postings.tfs.astype(np.uint64) + 1))
 
 
 def _masks(
     index: NamespaceIndex, ordinals: NDArray[np.int64], read: MemoryRows, roots: Mapping[int, int]
 ) -> Iterator[tuple[str, Mask]]:
-    """For each part of an index, which of some memories, by ascending ordinals, it has other than was read of them."""
+    """For each part of an index, a mask of the memories, by ascending ordinals, that differ from what was read."""
     slots = index.memories.slots
     docs = slots.of(ordinals)
     expected = Columns(Slots(ordinals, given_out=int(ordinals[-1]) + 1))
@@ -182,7 +182,7 @@ def _neighbours(
 def _vectors(
     vectors: QuantizedVectors, docs: NDArray[np.int64], stored: Stored, expected_docs: NDArray[np.int64]
 ) -> Mask:
-    """Of those that have been read; as the index rounds them."""
+    """Compares only vectors that the index has read, rounded as in the index."""
     differs, known = np.zeros(len(docs), np.bool_), vectors.knows(docs)
     expected = QuantizedVectors(len(docs), stored.vectors.shape[1])
     expected.put(*stored, version=0)

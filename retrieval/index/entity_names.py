@@ -1,7 +1,7 @@
 """The names and aliases of a namespace's entities, and which of them a query may mention.
 
-Most entities are common phrases, whose name is their key: a query that contains one has its name, and the graph knows
-whether a memory mentions it. So only the others are kept: those with proper names, and those shown otherwise.
+Most entities are common phrases, whose name is their key: the query itself contains it, and the graph knows whether a
+memory mentions it. So only the others are kept: those with proper names, and those displayed under another name.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from retrieval.store.entities import BY_HAND
 from retrieval.text.characters import fold
 
 MOST_BEARERS = 64
-"""Names with a word of the query that are looked at, by ascending id: a word of more tells nothing."""
+"""Most names examined per word of the query, by ascending id: a word in more names is not informative."""
 
 MOST_SIMILAR = 16
-"""Names with most of the query's words that are candidates."""
+"""Most candidates for sharing words with the query."""
 
 MOST_RIVALS = 16
-"""Names with a full given name that a nickname in the query may stand for that are looked at."""
+"""Most names examined that have a full given name for which a nickname in the query may stand."""
 
 _FORGOTTEN = -2
-"""In the place of the memory that gives an alias: nobody gives it any more."""
+"""Replaces the slot of an alias's memory if the alias is no longer given."""
 
 
 class EntityNames(Persistent):
-    """Names by code, in the order in which they came; none is removed, but one that no memory mentions is not found."""
+    """Names by code, in order of insertion; none is removed, but one that no memory mentions is not found."""
 
     PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases")
     COPIED = ("_are_names.values", "_names._starts.values", "_names._sizes.values", "_aliases._docs.values")
-    """Those in which an entity that is described anew, or an alias that is taken away, replaces something."""
+    """Parts modified in place when an entity's name changes or an alias is withdrawn."""
 
     def __init__(self) -> None:
         self._ids = GrowableArray(np.int64, 0)
@@ -54,9 +54,9 @@ class EntityNames(Persistent):
         self._aliases = _AliasTable()
 
     def put(self, given: Entities, roots: Collection[int] = ()) -> None:
-        """Add entities, each once, or say anew what they are called; one that is gone is called nothing.
+        """Add or update entities, each once; a deleted one loses its name.
 
-        A common phrase is left out unless others are merged into it, so that it is one of the `roots`, or it is here.
+        A common phrase is left out unless it is already here or one of the `roots`, into which others are merged.
         """
         if not given.keys:
             return
@@ -67,7 +67,7 @@ class EntityNames(Persistent):
         self._put(given if needed.all() else given.take(needed.nonzero()[0]), codes[needed])
 
     def put_aliases(self, given: Aliases, slots: Slots) -> None:
-        """Add aliases with their entities; an alias counts as long as its memory is there."""
+        """Add aliases with their entities; an alias is valid as long as its memory exists."""
         if given.keys:
             _, firsts = np.unique(given.entities.ids, return_index=True)
             entities = given.entities.take(firsts)
@@ -75,14 +75,14 @@ class EntityNames(Persistent):
             self._aliases.put(given.keys, given.entities.ids, slots.of(given.docs))
 
     def put_by_hand(self, given: Aliases, slots: Slots) -> None:
-        """Have these be the aliases that callers gave by hand."""
+        """Replace the aliases that callers gave by hand."""
         here, wanted = self._aliases.by_hand(), [*zip(given.keys, given.entities.ids.tolist(), strict=True)]
         self._aliases.forget([here[gone] for gone in here.keys() - {*wanted}])
         new = [place for place, alias in enumerate(wanted) if alias not in here]
         self.put_aliases(given.take(np.array(new, np.intp)), slots)
 
     def rows_of(self, entities: Collection[int]) -> dict[int, NameRow]:
-        """Those of some entities that are here."""
+        """The rows of those of the entities that are here."""
         asked = np.fromiter(entities, np.int64, len(entities))
         codes = np.array([code for _, code in self._by_id.find(asked.view(np.uint64))], np.int64)
         shown = zip(self._keys.get(codes), self._names.get(codes), self._are_names[codes].tolist(), strict=True)
@@ -92,24 +92,24 @@ class EntityNames(Persistent):
         }
 
     def shown_otherwise(self) -> dict[int, NameRow]:
-        """All but common phrases whose name is their key."""
+        """All entities except common phrases whose name is their key."""
         rows = self.rows_of(self._ids[: len(self._keys)].tolist())
         return {entity: row for entity, row in rows.items() if row.is_shown_otherwise}
 
     def aliases_of(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
-        """The aliases that some memories give: alias, entity and slot."""
+        """The aliases given by these memories: alias, entity and slot."""
         return self._aliases.of(docs)
 
     @property
     def is_consistent(self) -> bool:
-        """Whether all that is here is found by its id, by its words or as an alias."""
-        every, anew = np.arange(len(self._keys)), EntityNames()
+        """Whether the lookups by id, word and alias match the entities here."""
+        every, rebuilt = np.arange(len(self._keys)), EntityNames()
         keys, none = self._keys.get(every), np.full(len(every), NONE)
-        anew._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
+        rebuilt._put(Entities(_ids(keys), keys, self._names.get(every), self._are_names[every].tolist()), none)
         return (
-            self._by_id.entries() == anew._by_id.entries()
-            and self._by_word.entries() == anew._by_word.entries()
-            and np.array_equal(self._ids[every], anew._ids[every])
+            self._by_id.entries() == rebuilt._by_id.entries()
+            and self._by_word.entries() == rebuilt._by_word.entries()
+            and np.array_equal(self._ids[every], rebuilt._ids[every])
             and self._aliases.are_consistent
         )
 
@@ -122,8 +122,8 @@ class EntityNames(Persistent):
     ) -> list[EntityCandidate]:
         """The entities that a query may mention: by name, by alias, by a word of the name; and rivals of nicknames.
 
-        A merged entity is found as its root; its name counts as an alias of that. `mentions_of` tells how many memories
-        mention each of some entities, at least whether any does, and `alive` by slot which memories there are.
+        A merged entity is found as its root; its name counts as an alias of that. `mentions_of` counts the memories
+        that mention each entity, where only 0 or more matters; `alive` is the mask by slot of existing memories.
         """
         spans, rivals = dict(zip(_ids(spelled.spans).tolist(), spelled.spans, strict=True)), sorted(spelled.rivals)
         bearers = self._bearers([*spelled.words, *rivals])
@@ -158,20 +158,20 @@ class EntityNames(Persistent):
         return candidates
 
     def _codes(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The codes of some entities, `NONE` for one that is not here."""
+        """The codes of some entities, `NONE` for those not here."""
         codes = np.full(len(ids), NONE, np.int64)
         for position, code in self._by_id.find(ids.view(np.uint64)):
             codes[position] = code
         return codes
 
     def _put(self, given: Entities, codes: NDArray[np.int64]) -> None:
-        """Set distinct entities, given their codes too, `NONE` for a new one."""
+        """Set distinct entities, given their codes, `NONE` for a new one."""
         is_new = codes == NONE
         first = len(self._keys)
         new = codes[is_new] = np.arange(first, first + np.count_nonzero(is_new))
         self._ids.put(new, given.ids[is_new])
         self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
-        keys = [key or "" for key in given.keys]  # one that is gone is not new
+        keys = [key or "" for key in given.keys]  # a deleted one is not new
         self._keys.put(new, compress(keys, is_new.tolist()))
         self._put_names(codes, is_new, [name or "" for name in given.names])
         self._are_names.put(codes, given.are_names)
@@ -182,7 +182,7 @@ class EntityNames(Persistent):
             )
 
     def _put_names(self, codes: NDArray[np.int64], is_new: NDArray[np.bool_], names: Sequence[str]) -> None:
-        """Set the names of some entities; that of one that is here only if it has another, as its text is appended."""
+        """Set the names of some entities; existing ones only if they differ, as texts are appended."""
         known = (~is_new).nonzero()[0]
         former = self._names.get(codes[known])
         same = [place for place, name in zip(known.tolist(), former, strict=True) if names[place] == name]
@@ -190,18 +190,18 @@ class EntityNames(Persistent):
         self._names.put(codes[others], [names[place] for place in others.tolist()])
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
-        """For each word the first `MOST_BEARERS` proper names that have it, with any diacritics, ascending."""
+        """For each word the ids of the first `MOST_BEARERS` proper names with it, ignoring diacritics, ascending."""
         found = []
         for codes in self._by_word.numbers(hashes_of([*map(fold, words)])):
             are_names = self._are_names.values.take(codes)
             bearers = self._ids.values.take(codes if are_names.all() else codes[are_names])
             if len(bearers) > MOST_BEARERS:
                 bearers = np.partition(bearers, MOST_BEARERS)[:MOST_BEARERS]
-            found.append(sorted({*bearers.tolist()}))  # one has a word with and without its accents
+            found.append(sorted({*bearers.tolist()}))  # a name may have the word with and without accents
         return found
 
     def _named(self, spans: Mapping[int, str], roots: Roots, alive: NDArray[np.bool_]) -> dict[int, list[str]]:
-        """The entities, roots only, that aliases in the query stand for, with these."""
+        """The entities, roots only, named by aliases in the query, with these aliases."""
         meant = [*self._aliases.find([*spans.values()], alive)]
         meant += [(spans[entity], entity) for entity in roots.keys() & spans.keys()]
         named_so: dict[int, list[str]] = {}
@@ -211,7 +211,7 @@ class EntityNames(Persistent):
 
 
 class _AliasTable(Persistent):
-    """Aliases by number, in the order in which they came."""
+    """Aliases by number, in order of insertion."""
 
     PARTS = ("_keys", "_entities", "_docs", "_by_key")
 
@@ -231,23 +231,23 @@ class _AliasTable(Persistent):
 
     @property
     def are_consistent(self) -> bool:
-        """Whether all are found."""
+        """Whether the lookup has all aliases."""
         numbers = np.arange(len(self._keys))
         hashes = hashes_of(self._keys.get(numbers)).tolist()
         return self._by_key.entries() == {*zip(hashes, numbers.tolist(), strict=True)}
 
     def by_hand(self) -> dict[tuple[str, int], int]:
-        """The numbers of those given by hand, by alias and entity."""
+        """The numbers of the aliases given by hand, by alias and entity."""
         numbers = (self._docs[: len(self._keys)] == BY_HAND).nonzero()[0]
         aliases = zip(self._keys.get(numbers), self._entities[numbers].tolist(), strict=True)
         return dict(zip(aliases, numbers.tolist(), strict=True))
 
     def forget(self, numbers: Sequence[int]) -> None:
-        """Forget some."""
+        """Forget the aliases with these numbers."""
         self._docs.values[numbers] = _FORGOTTEN
 
     def find(self, keys: Sequence[str], alive: NDArray[np.bool_]) -> Iterator[tuple[str, int]]:
-        """Those of some keys that are aliases, with the entity of each."""
+        """The keys that are aliases, each with its entity."""
         if not len(self._keys):
             return
         for position, number in self._by_key.find(hashes_of(keys)):
@@ -257,24 +257,24 @@ class _AliasTable(Persistent):
                 yield keys[position], int(self._entities[number])
 
     def of(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
-        """Those that some memories give, or `BY_HAND`, as (alias, entity, slot)."""
+        """The aliases given by these memories, or `BY_HAND`, as (alias, entity, slot)."""
         numbers = np.isin(self._docs[: len(self._keys)], [*docs]).nonzero()[0]
         entities, given = self._entities[numbers].tolist(), self._docs[numbers].tolist()
         return {*zip(self._keys.get(numbers), entities, given, strict=True)}
 
 
 async def read_names(conn: Connection, ns: int, slots: Slots, *, roots: Collection[int], parts: int) -> EntityNames:
-    """Read those of a whole namespace, by `parts` statements for the entities and one for the aliases."""
+    """Read the names of a whole namespace, with `parts` statements for the entities and one for the aliases."""
     names = EntityNames()
     async for some in read_kept(conn, ns, parts=parts):
-        await asyncio.to_thread(names.put, some, roots)  # others go on meanwhile
+        await asyncio.to_thread(names.put, some, roots)  # searches continue meanwhile
     [row] = await fetch(conn, ALIASES, {"ns": ns}, binary=True)
     await asyncio.to_thread(names.put_aliases, Aliases.of(*row), slots)
     return names
 
 
 def _most_similar(with_word: Mapping[str, Collection[int]], *, besides: Collection[int]) -> list[tuple[int, list[str]]]:
-    """The entities with most of some words, with these, except for some entities; ties by id."""
+    """The entities with the most of these words, with those words, except for `besides`; ties by id."""
     words_of: dict[int, list[str]] = {}
     for word, entities in with_word.items():
         for entity in entities:

@@ -1,4 +1,4 @@
-"""What the tables say of names: entities and aliases as columns, and the statements that select them."""
+"""Entities and aliases as columns, and the statements that select them from the tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retrieval.index.slots import Slots
 from retrieval.store import changes
 
 _IS_NAME: LiteralString = "e.type <> all('{date,identifier,phrase,term}'::text[])"
-"""Whether `entity e` is not of `TOKENIZED_TYPES`: literally as in the condition of the index that finds such."""
+"""Whether `entity e` is not of `TOKENIZED_TYPES`; must match the condition of the partial index literally."""
 
 NAMES: LiteralString = (
     "string_agg(int8send(e.entity), ''), array_agg(e.key), array_agg(nullif(e.name, e.key)),"
@@ -32,14 +32,14 @@ ALL_KEPT: LiteralString = (
     "(select entity, key, name, type from entity e where ns = %(ns)s and (" + _IS_NAME + " or name <> key) union "
     + _ROOTS.replace("<merged>", "") + ") as e"
 )  # fmt: skip
-"""The entities to be kept of a whole namespace, but for those of aliases."""
+"""The entities of a whole namespace to keep, except those of aliases."""
 
 DESCRIBED: LiteralString = (
     "(select d.entity, e.key, e.name, e.type from unnest(" + changes.DESCRIBED + ") as d (entity)"
     " left join entity e on e.ns = %(ns)s and e.entity = d.entity union "
     + _ROOTS.replace("<merged>", "and -1 = any(n.changed)") + ") as e"
 )  # fmt: skip
-"""Those that changed since the snapshot of a `namespace n`, without a key if they are gone; roots with `ENTITIES`."""
+"""Entities changed since the snapshot of a `namespace n`, without a key if deleted; includes roots with `ENTITIES`."""
 
 _SOME: LiteralString = "select " + NAMES + " from " + ALL_KEPT + " where entity >= %(least)s and entity <= %(most)s"
 
@@ -51,9 +51,9 @@ ALIASES: LiteralString = (
 
 
 class Entities(NamedTuple):
-    """Entities as columns: ids, keys, names where these are others, and whether they are proper names.
+    """Entities as columns: ids, keys, names if other than the key, and whether they are proper names.
 
-    One that is gone has no key.
+    A deleted entity has no key.
     """
 
     ids: NDArray[np.int64]
@@ -68,12 +68,12 @@ class Entities(NamedTuple):
         return cls(integers(ids, ">i8"), keys, names, are_names)
 
     def rows(self) -> dict[int, NameRow]:
-        """Those that are not gone, by id."""
+        """The entities that are not deleted, by id."""
         columns = zip(self.ids.tolist(), self.keys, self.names, self.are_names, strict=True)
         return {entity: NameRow(key, name, is_name) for entity, key, name, is_name in columns if key is not None}
 
     def take(self, places: NDArray[np.intp]) -> Entities:
-        """Some of them."""
+        """The entities at some positions."""
         keys, names, are_names = ([column[place] for place in places.tolist()] for column in self[1:])
         return Entities(self.ids[places], keys, names, are_names)
 
@@ -91,11 +91,11 @@ class Aliases(NamedTuple):
         return cls(keys or (), np.array(docs or (), np.int64), Entities.of(*entities))
 
     def given_by(self, docs: Collection[int]) -> Aliases:
-        """Those that some memories give."""
+        """The aliases given by these memories."""
         return self.take(np.isin(self.docs, [*docs]).nonzero()[0])
 
     def take(self, places: NDArray[np.intp]) -> Aliases:
-        """Some of them."""
+        """The aliases at some positions."""
         return Aliases([self.keys[place] for place in places.tolist()], self.docs[places], self.entities.take(places))
 
     def rows(self, slots: Slots) -> set[tuple[str, int, int]]:
@@ -104,7 +104,7 @@ class Aliases(NamedTuple):
 
 
 class NameRow(NamedTuple):
-    """An entity: its key, its name if that is another, and whether it is a proper name."""
+    """An entity: its key, its name if other than the key, and whether it is a proper name."""
 
     key: str
     name: str | None
@@ -112,12 +112,12 @@ class NameRow(NamedTuple):
 
     @property
     def is_shown_otherwise(self) -> bool:
-        """Whether it is more than a common phrase whose name is its key."""
+        """Whether it is not a common phrase whose name is its key."""
         return self.is_name or self.name is not None
 
 
 async def read_kept(conn: Connection, ns: int, *, parts: int) -> AsyncIterator[Entities]:
-    """The entities to be kept of a whole namespace, but for those of aliases, by `parts` statements."""
+    """The entities of a whole namespace to keep, except those of aliases, with `parts` statements."""
     for least, most in id_ranges(parts):
         [row] = await fetch(conn, _SOME, {"ns": ns, "least": least, "most": most}, binary=True)
         yield Entities.of(*row)

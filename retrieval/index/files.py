@@ -1,8 +1,8 @@
 """Indexes kept in files: a new process maps one and reads what has changed since, instead of the whole namespace.
 
-PostgreSQL stays the only truth. A file that is damaged, of another version, or too old to be brought up to date is not
-used; all of them may be deleted at any time. All processes that map a file share its memory; what a process changes is
-its own copy of a page.
+PostgreSQL remains the source of truth. A file that is damaged, of another version, or too old to be brought up to date
+is not used; all of them may be deleted at any time. All processes that map a file share its memory; a process that
+changes a page gets its own copy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class _About(msgspec.Struct, frozen=True):
-    """What a file says of itself."""
+    """The metadata in a file."""
 
     format: str
     ns: int
@@ -49,47 +49,47 @@ class IndexFiles:
     """The files of one database in a folder, at most one per namespace: `<ns>.<token>.index`."""
 
     def __init__(self, cache: Path, origin: str) -> None:
-        """Those in `cache` of the database whose `store.index_files.origin` is given; its folder may not exist yet."""
+        """Files in `cache` of the database with the `store.index_files.origin` given; its folder may not exist yet."""
         self.folder, self._origin = cache / hashlib.sha256(origin.encode()).hexdigest()[:16], origin
         self._unusable: set[Path] = set()
-        """Files that cannot be used and cannot be removed."""
+        """Unusable files that cannot be removed."""
 
     @classmethod
     async def open(cls, cache: Path, conn: Connection) -> IndexFiles:
-        """The files of a database, in a folder of its own in `cache`; raises OSError if that cannot be made."""
+        """The files of a database, in its own folder in `cache`; raises OSError if that cannot be created."""
         files = cls(cache, await index_files.origin(conn))
         files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         await files.tidy(conn)
         return files
 
     async def tidy(self, conn: Connection) -> None:
-        """Remove files that cannot be brought up to date any more, as those of namespaces that were deleted.
+        """Remove files that can no longer be brought up to date, such as those of deleted namespaces.
 
-        And what a process was writing when it was killed.
+        Also removes partial files of killed processes.
         """
-        # Before their rows are read, or a new one could be without its row.
+        # List files before rows: a file written in between would seem to have no row.
         found = set(self.folder.glob("*.index")) - self._unusable
         known = await index_files.tokens(conn)
         for path in found:
             if _token(path) not in known:
                 self._remove(path)
         for part in self.folder.glob("*.part"):
-            with self.lock(int(part.name.split(".")[0])) as nobody_writes_it:
-                if nobody_writes_it:
+            with self.lock(int(part.name.split(".")[0])) as is_abandoned:
+                if is_abandoned:
                     part.unlink(missing_ok=True)
 
     def has_other(self, ns: int, *tokens: str) -> bool:
-        """Whether there is a file of a namespace with none of these tokens."""
+        """Whether a namespace's file has none of these tokens."""
         path = self.path(ns)
         return path is not None and _token(path) not in tokens
 
     def path(self, ns: int) -> Path | None:
-        """The file of a namespace; the latest, if a process ended before it removed the former one."""
+        """The file of a namespace; the latest if a process ended before removing the previous one."""
         found = set(self.folder.glob(f"{ns}.*.index")) - self._unusable
         return max(found, key=_token, default=None)
 
     async def load(self, conn: Connection, ns: int, generation: int) -> NamespaceIndex | None:
-        """The index of a namespace by its file, up to date; None if there is none that can be used."""
+        """The index of a namespace from its file, brought up to date; None without a usable file."""
         path = self.path(ns)
         if path is None:
             return None
@@ -102,7 +102,7 @@ class IndexFiles:
         return None
 
     def _remove(self, path: Path) -> None:
-        """Remove a file that is of no use, or do without it from now on."""
+        """Remove an unusable file; if that fails, ignore it from now on."""
         try:
             path.unlink(missing_ok=True)
         except OSError as exc:
@@ -110,13 +110,13 @@ class IndexFiles:
             self._unusable.add(path)
 
     async def map(self, path: Path, ns: int, generation: int) -> NamespaceIndex | None:
-        """The index in a file, as it was written; None if it is damaged or of something else."""
+        """The index in a file, as written; None if it is damaged or of another namespace, version or generation."""
         try:
             encoded, arrays = await asyncio.to_thread(array_file.read, path)
             about = msgspec.json.decode(encoded, type=_About)
         except FileNotFoundError:  # replaced meanwhile
             return None
-        except (DamagedFile, OSError, msgspec.ValidationError) as exc:  # the last from a version of other fields
+        except (DamagedFile, OSError, msgspec.ValidationError) as exc:  # the last: from another version
             log.warning("the index file %s is not used: %s", path, exc)
             return None
         if (about.format, about.ns, about.generation) != (_format(), ns, generation):
@@ -141,10 +141,10 @@ class IndexFiles:
         return True
 
     async def save(self, pool: Pool, index: NamespaceIndex) -> bool | None:
-        """Write an index to a file, unless another process has done so since this one, or the one before, was loaded.
+        """Write an index to a file, unless another process did so since this one, or the one it replaces, was loaded.
 
-        Returns whether there is a newer file now, which there is not if the namespace is gone, the database is another
-        one, or changes since the index was current are gone; None if another process is writing it. Raises OSError if
+        Returns whether there is now a newer file; False if the namespace is gone, the database is a different one, or
+        changes since the index's snapshot have been trimmed; None if another process is writing it. Raises OSError if
         it cannot be written.
         """
         with self.lock(index.ns) as is_mine:
@@ -159,7 +159,7 @@ class IndexFiles:
             part = path.with_suffix(".part")
             try:
                 async with pool.connection() as conn, one_snapshot(conn):
-                    # After a restored dump, or VACUUM FULL: the row would be refused once all is written.
+                    # After a restored dump or VACUUM FULL, recording the file would fail once all is written.
                     if await index_files.origin(conn) != self._origin:
                         return False
                     packed = await packed_postings.pack(conn, index.ns, index.memories.slots, known, self.folder)
@@ -178,14 +178,14 @@ class IndexFiles:
 
     @contextmanager
     def lock(self, ns: int) -> Iterator[bool]:
-        """A block in which no other process makes the file of a namespace; false if one does already.
+        """A block in which no other process writes the file of a namespace; yields False if one already does.
 
-        True as well where no lock can be made: there no process can make the file either.
+        Yields True even if no lock can be created: then no process can write the file either.
         """
         is_mine = True
         with ExitStack() as stack:
             try:
-                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # it may have been removed
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # may have been removed
                 file = stack.enter_context((self.folder / f"{ns}.lock").open("a"))
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -200,5 +200,5 @@ def _format() -> str:
 
 
 def _token(path: Path) -> str:
-    """The token in a file's name: by time, so that the latest is the greatest."""
+    """The token in a file's name; ordered by time, so that the latest is the greatest."""
     return path.name.split(".")[1]

@@ -1,7 +1,7 @@
-"""An index as of now: every query asks what has been written since, and that is applied.
+"""Keeping an index up to date: every query asks what has been written since, and that is applied.
 
 One statement asks which transactions are visible now that the index's snapshot does not include, and reads what they
-have changed. If that cannot be determined any more, the index is of no use and has to be loaded again.
+changed. If that can no longer be determined, the index is discarded and loaded again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CHECKED: LiteralString = (
 _CHECK = PreparedStatement(_CHECKED)
 
 _FOLLOW = PreparedStatement("with n as materialized (" + _CHECKED + ") select * from n" + rows.OF_CHANGED)
-"""As `_CHECK`, with all that there is to know of what has changed."""
+"""Like `_CHECK`, with all data of the changed memories."""
 
 _CHECK_WIDTH = 8
 _CHANGED = _CHECK_WIDTH - 1
@@ -47,7 +47,7 @@ _FETCH = PreparedStatement(postings.FETCH_TERMS)
 
 
 class FollowedIndex:
-    """An index that follows what is written to its namespace.
+    """An index that follows the writes to its namespace.
 
     Attributes:
         settings: the namespace's, as of the last check.
@@ -60,20 +60,20 @@ class FollowedIndex:
         self.settings = settings
         self.expects_changes = False
         self._is_broken = False
-        """Whether changes were applied only in part, so that the index must not be used."""
+        """Whether changes were only partly applied, so that the index must not be used."""
         self._extras = _CheckExtras(index)
-        """Of the next check."""
+        """What the next check fetches."""
 
     def want(self, terms: Collection[int], metadata: Mapping[str, Any] | None) -> None:
-        """Have the next check fetch the postings of some terms, and what matches a metadata filter."""
+        """Make the next check fetch the postings of some terms, and the matches of a metadata filter."""
         self._extras.terms.update(terms)
         if metadata:
             self._extras.filters[metadata_key(metadata)] = metadata
 
     async def check(self, pool: Pool, name: str) -> Checked | None:
-        """Bring the index up to date; None if that is impossible, and it must not be used any more.
+        """Bring the index up to date; None if that is impossible, and it must no longer be used.
 
-        Raises NotFound if there is no namespace of that name any more.
+        Raises NotFound if the namespace no longer exists.
         """
         index = self.index
         extras, self._extras = self._extras, _CheckExtras(index)
@@ -85,7 +85,7 @@ class FollowedIndex:
         async with pool.connection() as conn:
             asked_at = time.monotonic()
             asked: Parameters = {"name": name, **snapshot.parameters, **rows.PARAMETERS}
-            # After a change another one is likely: a chat is written and asked in turn.
+            # After a change another one is likely: a chat is written and searched in turns.
             check: BoundStatement = (_FOLLOW if self.expects_changes else _CHECK, asked)
             # The check comes last, so that it reports every change that the other statements did not see.
             *answers, checked = await fetch_pipelined(conn, [*later, *extras.questions(), check])
@@ -114,10 +114,10 @@ class FollowedIndex:
     async def _follow(
         self, conn: Connection, extras: _CheckExtras, asked: Parameters, row: tuple[Any, ...]
     ) -> tuple[tuple[Any, ...], list[list[tuple[Any, ...]]]] | None:
-        """Apply the changes that a check has found.
+        """Apply the changes that a check found.
 
-        Returns the check as of what was applied, and the answers to what `extras` asks now; None if it cannot be
-        applied.
+        Returns the check as of the applied snapshot, and the answers to what `extras` now asks; None if the changes
+        cannot be applied.
         """
         needs_snapshot = bool(extras.filters)
         while True:
@@ -144,7 +144,7 @@ class FollowedIndex:
 
 
 class _CheckExtras:
-    """What a check fetches besides the changes: postings of terms, and what matches metadata filters.
+    """What a check fetches besides the changes: postings of terms, and matches of metadata filters.
 
     Attributes:
         filters: by `metadata_key`.
@@ -166,7 +166,7 @@ class _CheckExtras:
         return questions + [memories.asking_metadata(index.ns, metadata) for metadata in self._unknown]
 
     def take_in(self, answers: Sequence[list[tuple[Any, ...]]]) -> None:
-        """Store the answers in the index, which is as of the same moment."""
+        """Store the answers in the index, which must be of the same snapshot."""
         index, found = self._index, iter(answers)
         if self._missing:  # later additions are told apart by `additions`
             fetched = postings.decode_terms(next(found), self._missing)
@@ -178,13 +178,13 @@ class _CheckExtras:
 
 
 async def changed_since(conn: Connection, name: str, index: NamespaceIndex) -> NDArray[np.int64] | None:
-    """Ordinals of the memories that were changed after an index's snapshot; None if that cannot be told any more."""
+    """Ordinals of the memories changed after an index's snapshot; None if that is no longer known."""
     checked = await _CHECK.rows(conn, {"name": name, **index.snapshot.parameters})
     return np.array(checked[0][_CHANGED], np.int64) if checked and _is_continued(index, checked[0]) else None
 
 
 def _is_continued(index: NamespaceIndex, row: tuple[Any, ...]) -> bool:
-    """Whether the row of a check tells all that has changed since an index's snapshot."""
+    """Whether the row of a check has all changes since an index's snapshot."""
     ns, _, _, generation, _, _, is_continued, _ = row[:_CHECK_WIDTH]
     return bool(ns == index.ns and generation == index.generation and is_continued)
 

@@ -19,13 +19,13 @@ Entries = tuple[NDArray[np.uint64], Numbers]
 _NONE: Entries = np.empty(0, np.uint64), np.empty(0, np.int32)
 
 MERGED_FROM = 1_024
-"""Entries that are added before they are merged into those that were there, or 1/`MERGED_PART` of these if more."""
+"""New entries are merged into the main arrays once they exceed this, or 1/`MERGED_PART` of those if that is more."""
 
 MERGED_PART = 8
 
 
 def hashes_of(strings: Collection[str]) -> NDArray[np.uint64]:
-    """Their 64-bit hashes; different strings may have the same one."""
+    """The strings' 64-bit hashes; different strings may have the same one."""
     encoded = (each.encode("utf-8", "surrogatepass") for each in strings)
     return np.fromiter(map(xxhash.xxh3_64_intdigest, encoded), np.uint64, len(strings))
 
@@ -33,7 +33,7 @@ def hashes_of(strings: Collection[str]) -> NDArray[np.uint64]:
 class HashIndex(Persistent):
     """Numbers by hash, several for some; different strings may have the same one.
 
-    What is added goes into arrays of its own, which are merged into the others now and then, so that these are seldom
+    New entries go into separate arrays, which are merged into the main ones now and then, so that those are seldom
     copied.
     """
 
@@ -45,7 +45,7 @@ class HashIndex(Persistent):
         self._merged = arrays["hashes"], arrays["numbers"]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that there is to it; these never change."""
+        """All its arrays; they never change."""
         hashes, numbers = _merged(self._merged, self._added)
         return {"hashes": hashes, "numbers": numbers}
 
@@ -56,7 +56,7 @@ class HashIndex(Persistent):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Its size in bytes."""
         return sum(array.nbytes for array in (*self._merged, *self._added))
 
     def add(self, hashes: NDArray[np.uint64], numbers: Numbers) -> None:
@@ -67,18 +67,18 @@ class HashIndex(Persistent):
             self._merged, self._added = _merged(self._merged, self._added), _NONE
 
     def numbers(self, hashes: NDArray[np.uint64]) -> list[Numbers]:
-        """All numbers of each of some hashes."""
+        """All numbers of each hash."""
         found = [_NONE[1]] * len(hashes)
         for position, numbers in self._ranges(hashes):
             found[position] = np.concatenate([found[position], numbers]) if len(found[position]) else numbers
         return found
 
     def find(self, hashes: NDArray[np.uint64]) -> list[tuple[int, int]]:
-        """All numbers of some hashes, each after the position of its hash."""
+        """Pairs of a hash's position and a number of that hash."""
         return [(position, number) for position, numbers in self._ranges(hashes) for number in numbers.tolist()]
 
     def _ranges(self, hashes: NDArray[np.uint64]) -> Iterator[tuple[int, Numbers]]:
-        """The position of each hash that is here, with numbers of it; twice if some were added lately."""
+        """The position of each hash found, with its numbers; twice if some were added recently."""
         for known, numbers in (self._merged, self._added):
             ends = known.searchsorted(hashes, "right").tolist()
             for position, first in enumerate(known.searchsorted(hashes).tolist()):

@@ -1,4 +1,4 @@
-"""The index of one namespace, exact as of a database snapshot: everything but texts; vectors are read later."""
+"""The index of one namespace, exact as of a database snapshot: everything but texts; vectors are loaded later."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from retrieval.store.entities import BY_HAND
 from retrieval.store.namespaces import Namespace
 
 MEMORIES_AT_ONCE = 5_000
-"""Memories per statement while an index is loaded; also the memories whose edges one statement reads."""
+"""Memories per statement while an index is loaded, also for reading edges."""
 
 OLDEST_FILE_S = 86_400
-"""Age of a file from which any change has it written again: it may hold what has been deleted."""
+"""Age above which any change makes a file be rewritten: it may hold deleted data."""
 
 OBJECTS_NBYTES = 30_000
-"""Bytes that the objects of an index take beside its arrays: a quarter of one of 50 memories."""
+"""Bytes of an index's objects besides its arrays: a quarter of an index of 50 memories."""
 
 _METADATA_KEPT = 16
 
@@ -57,7 +57,7 @@ class IndexState:
     """The state of a namespace between two removals; a search holds the state it began in until it is answered.
 
     Each state references the next, so holding one keeps all later ones alive. Once a state has been garbage collected,
-    no search is left that began before the removal at its end.
+    no search that began before the removal at its end is still running.
     """
 
     next: IndexState | None = None
@@ -70,11 +70,11 @@ class NamespaceIndex(Persistent):
     Attributes:
         ns: the namespace's number.
         snapshot: the database snapshot as of which it is exact.
-        generation: of the namespace's vectors; once they are replaced the index is of no more use.
+        generation: of the namespace's vectors; once they are replaced the index cannot be used any more.
         terms: postings of the terms that queries have used.
         vectors: those read so far.
         names: of the graph's entities.
-        roots: of merged entities, which the graph has in their place.
+        roots: by merged entity, the root that replaces it in the graph.
         changed: memories added, removed or altered since it was read from the tables.
         removed: memories removed since then, whose slots stay empty.
         file: the token of the file that it is mapped from; empty if it was read from the tables.
@@ -115,7 +115,7 @@ class NamespaceIndex(Persistent):
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], ns: int, snapshot: DatabaseSnapshot, generation: int
     ) -> NamespaceIndex:
-        """The index whose `arrays` these are, with its packed `postings`, all of which it uses from now on."""
+        """The index with these `arrays` and packed `postings`, which it uses without copying."""
         index = cls(ns, snapshot, generation, roots=dict(arrays["roots"].tolist()))
         index.restore(arrays)
         index.graph.remove(arrays["leaving"].tolist())
@@ -124,10 +124,10 @@ class NamespaceIndex(Persistent):
         return index
 
     def arrays(self) -> dict[str, Any]:
-        """All that there is to it but postings.
+        """All its arrays except postings.
 
-        Large arrays are those in use: a memory that changes while they are written may be written in part, and
-        whoever reads them calls `withdraw` for all that has changed since `snapshot`.
+        Large arrays are not copied: a memory that changes while they are written may be written in part, so the
+        reader calls `withdraw` for all memories changed since `snapshot`.
         """
         return super().arrays() | {
             "leaving": np.array([doc for _, docs in self._leaving for doc in docs], np.int64),
@@ -135,7 +135,7 @@ class NamespaceIndex(Persistent):
         }
 
     def withdraw(self, ordinals: Sequence[int]) -> None:
-        """Forget all that is known of some memories; no search may be running."""
+        """Forget all data of some memories; no search may be running."""
         slots = self.memories.slots.of(np.array(ordinals, np.int64))
         docs = slots[(slots != NO_SLOT) & (slots < len(self.memories.alive.values))]
         self.memories.remove(docs.tolist())
@@ -144,11 +144,11 @@ class NamespaceIndex(Persistent):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
+        """Its approximate size in bytes."""
         return super().nbytes + self.terms.nbytes + OBJECTS_NBYTES
 
     def with_metadata(self, metadata: Mapping[str, Any]) -> NDArray[np.int64] | None:
-        """Slots of the memories with this metadata; None if that has not been looked up since the last change."""
+        """Slots of the memories with this metadata; None if not looked up since the last change."""
         changed, docs = self._with_metadata.get(metadata_key(metadata), (-1, None))
         return docs if changed == self.changed else None
 
@@ -157,7 +157,7 @@ class NamespaceIndex(Persistent):
         self._with_metadata[metadata_key(metadata)] = changed, docs
 
     def remove(self, docs: list[int]) -> None:
-        """Mark memories as deleted; their edges and vectors stay until the searches that may see them end."""
+        """Mark memories as deleted; their edges and vectors stay until all searches that may see them have ended."""
         self.memories.remove(docs)
         self.terms.remove(docs)
         before, self.state = self.state, IndexState()
@@ -166,14 +166,14 @@ class NamespaceIndex(Persistent):
         self.removed += len(docs)
 
     def forget_removed(self) -> None:
-        """Drop the edges and vectors of removed memories that no running search may see."""
+        """Drop the edges and vectors of removed memories that no running search can see."""
         while self._leaving and self._leaving[0][0]() is None:
             _, docs = self._leaving.popleft()
             self.graph.remove(docs)
             self.vectors.forget(np.array(docs, np.int64))
 
     def mentions(self, entities: NDArray[np.int64], *, cap: int) -> NDArray[np.int64]:
-        """The number of memories that mention each entity, at most `cap`, without those that were removed."""
+        """The number of memories that mention each entity, at most `cap`, without removed ones."""
         leaving = np.array([doc for _, docs in self._leaving for doc in docs], np.int64)
         if not leaving.size:
             return self.graph.mentions(entities, cap=cap)
@@ -184,12 +184,12 @@ class NamespaceIndex(Persistent):
 
     @property
     def needs_reload(self) -> bool:
-        """Whether it has so many empty slots, or so much of its graph is in pieces, that loading it again is better."""
+        """Whether it has so many empty slots, or so fragmented a graph, that loading it again is better."""
         return self.removed > self.max_incremental or self.graph.is_fragmented
 
     @property
     def needs_saving(self) -> bool:
-        """Whether a new file would spare the next process much work, or the one that it has holds what was deleted."""
+        """Whether a new file would save the next process much work, or the current one may hold deleted data."""
         if self.needs_reload or self.snapshot.on_standby or self.memories.count - self.vectors.count > FEW_VECTORS:
             return False
         since = self.changed - self.changed_in_file
@@ -226,7 +226,7 @@ async def read(conn: Connection, namespace: Namespace) -> NamespaceIndex:
 
 
 async def read_slots(conn: Connection, namespace: Namespace) -> tuple[Slots, int, NDArray[np.int64]]:
-    """A namespace's slots, generation of vectors and ascending ordinals of its memories; NotFound if it was deleted."""
+    """A namespace's slots, vector generation and ascending ordinals; raises NotFound if it was deleted."""
     found = await fetch(conn, _ORDINALS, {"ns": namespace.ns}, binary=True)
     if not found:
         raise NamespaceNotFound(namespace.name)
@@ -246,10 +246,10 @@ def by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tu
 async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequence[int], read: MemoryRows) -> bool:
     """Bring an index up to date; the caller then sets its snapshot.
 
-    `changed` are the ordinals of memories that transactions added, removed or altered which the index's snapshot does
-    not include, and `ENTITIES`; `read` is all that the tables say of them in one snapshot. If that is among them,
-    `conn` is in a transaction with that snapshot. Returns False if the index must be loaded again, because a memory was
-    added for which it has no slot, or too many memories mention what was merged.
+    `changed` are the ordinals of memories added, removed or altered by transactions after the index's snapshot, and
+    `ENTITIES` if entities changed; `read` are their rows, from one snapshot. With `ENTITIES`, `conn` must be in a
+    transaction with that snapshot. Returns False if the index must be loaded again, because a memory was added for
+    which it has no slot, or too many memories mention merged entities.
     """
     memories, ordinals = index.memories, np.array([doc for doc in changed if doc != ENTITIES], np.int64)
     slots = memories.slots.of(ordinals)
@@ -259,7 +259,7 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
     if (existing == NO_SLOT).any():
         return False
     roots = read.roots if ENTITIES in changed else index.roots
-    # What is awaited comes before the first change: neither a search nor a file may have a part of them.
+    # All awaits come before the first change: neither a search nor a file may see only part of the changes.
     removed = np.setdiff1d(slots[slots != NO_SLOT], existing)
     mentioning = _mentioning(index, moved(index.roots, roots), but=removed)
     if mentioning.size > index.max_incremental:
@@ -274,7 +274,7 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
     memories.take(read.columns, read.links)
     index.names.put(read.names, read.roots.values())
     index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
-    linked = {*existing.tolist()} if ENTITIES in changed else new  # known ones may mention others now
+    linked = {*existing.tolist()} if ENTITIES in changed else new  # known memories may now mention other entities
     if linked:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
         wanted = np.isin(edges[1], [*linked])
@@ -300,7 +300,7 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
 
 
 def _mentioning(index: NamespaceIndex, entities: Collection[int], *, but: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The memories, by slot, that mention some entities, without some that were removed."""
+    """The memories, by slot, that mention some entities, except those in `but`."""
     if not entities:
         return np.empty(0, np.int64)
     docs = np.unique(np.concatenate([index.graph.docs_of(entity) for entity in entities]))

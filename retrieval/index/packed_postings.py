@@ -21,9 +21,9 @@ _TERMS_AT_ONCE = 50_000
 
 
 class PackedPostings(NamedTuple):
-    """Postings by term, then slot, of the memories that were there when they were packed.
+    """Postings by term, then slot, of the memories that existed when they were packed.
 
-    They may include memories that have been deleted since. What is packed never changes.
+    They may include memories that have been deleted since. They never change.
 
     Attributes:
         known: mask by slot of the memories whose postings are all here.
@@ -39,7 +39,7 @@ class PackedPostings(NamedTuple):
     tfs: NDArray[np.uint16]
 
     def of(self, terms: Sequence[int]) -> Iterator[PostingArrays]:
-        """The postings of each of some terms, by slot."""
+        """The postings of each term, by slot."""
         wanted = np.array(terms, np.int64)
         places = self.terms.searchsorted(wanted)
         ends = self.terms.searchsorted(wanted, "right")
@@ -53,7 +53,7 @@ class PackedPostings(NamedTuple):
         if not bounds or len(self.starts) != len(self.terms) + 1 or (np.diff(self.starts) <= 0).any():
             return False
         ascends = np.diff(self.docs) > 0
-        ascends[self.starts[1:-1] - 1] = True  # from one term to the next
+        ascends[self.starts[1:-1] - 1] = True  # docs may descend from one term to the next
         return bool(ascends.all() and (self.terms[1:] > self.terms[:-1]).all())
 
     def tables(self) -> Iterator[PostingTable]:
@@ -66,9 +66,9 @@ class PackedPostings(NamedTuple):
 
 
 async def pack(conn: Connection, ns: int, slots: Slots, known: NDArray[np.bool_], folder: Path) -> PackedPostings:
-    """Pack the postings of the memories in a mask by slot; `conn` is in a transaction with one snapshot that has them.
+    """Pack the postings of the memories in a mask by slot; `conn` is in a transaction whose snapshot has them.
 
-    They are written to files without a name in a folder, and mapped, so that few of them are in memory. Raises OSError.
+    They are written to unnamed files in a folder and mapped, so that few of them are in memory. Raises OSError.
     """
     terms, counts = [np.empty(0, np.int64)], [np.zeros(1, np.int64)]
     with tempfile.TemporaryFile(dir=folder) as docs, tempfile.TemporaryFile(dir=folder) as tfs:
@@ -82,13 +82,13 @@ async def pack(conn: Connection, ns: int, slots: Slots, known: NDArray[np.bool_]
             tfs.write(here.tfs.data)
 
         async for table in read_all(conn, ns, memories=int(np.count_nonzero(known))):
-            await asyncio.to_thread(keep, table)  # searches go on meanwhile
+            await asyncio.to_thread(keep, table)  # searches continue meanwhile
         starts = np.concatenate(counts).cumsum(dtype=np.int64)
         return PackedPostings(known, np.concatenate(terms), starts, _mapped(docs, np.int32), _mapped(tfs, np.uint16))
 
 
 def of_known(table: PostingTable, slots: Slots, known: NDArray[np.bool_]) -> PostingTable:
-    """The postings of the memories in a mask by slot, by slot instead of ordinal."""
+    """The postings of the memories in a mask by slot, with slots instead of ordinals."""
     docs = slots.of(table.docs)
     return PostingTable(table.terms, docs.astype(np.int32, copy=False), table.tfs).only(in_mask(docs, known))
 

@@ -1,7 +1,7 @@
 """The memories' vectors in memory, quantized to 12 bits per component, and the search for the nearest.
 
-A component is rounded to 1/2047 of the largest of its vector, so that a cosine is off by some 0.00002, about as much as
-the stored half-precision floats already are.
+A component is rounded to 1/2047 of the largest in its vector, so that a cosine is off by about 0.00002, the same error
+that the stored half-precision floats already have.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class QuantizedVectors(Persistent):
     COPIED = ("_text_row.values", "_known.values")
 
     def __init__(self, slots: int, dimensions: int = EMBEDDING_DIM) -> None:
-        """Reserve address space for an expected number of slots and some more; pages are allocated as they are used.
+        """Reserve address space for an expected number of slots and some more; pages are allocated on use.
 
-        `dimensions` is an even number.
+        `dimensions` is even.
         """
         self._context = _Rows(slots, dimensions, is_searched=True)
         self._text = _Rows(slots, dimensions, is_searched=False)
@@ -77,7 +77,7 @@ class QuantizedVectors(Persistent):
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, approximately."""
+        """Their approximate size in bytes."""
         return super().nbytes + self._forgotten_in.nbytes
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -104,7 +104,7 @@ class QuantizedVectors(Persistent):
         *,
         version: int,
     ) -> None:
-        """Store vectors read while `version` was current, except those dropped since."""
+        """Store vectors that were read while `version` was current, except those dropped since."""
         fresh = self._is_fresh(docs, version)
         docs, context_vectors = docs[fresh], context_vectors[fresh]
         if not docs.size:
@@ -136,7 +136,7 @@ class QuantizedVectors(Persistent):
             self._text.copy(self._text_rows_of(turns), former._text, text_rows)
 
     def _text_rows_of(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows for the text vectors of turns, which are put there next; new ones where they have none."""
+        """The rows in which to put the text vectors of turns; new ones for turns without."""
         self._text_row.ensure(int(turns.max()) + 1)
         rows = self._text_row.values[turns].astype(np.int64)
         new = np.flatnonzero(rows == NO_ROW)
@@ -150,7 +150,7 @@ class QuantizedVectors(Persistent):
         return fresh
 
     def forget(self, docs: NDArray[np.int64]) -> None:
-        """Drop the vectors of memories that were altered."""
+        """Drop the vectors of changed memories."""
         self.version += 1
         self._masks.clear()
         self._forgotten_in.put(docs, self.version)
@@ -161,7 +161,7 @@ class QuantizedVectors(Persistent):
     def read(
         self, docs: NDArray[np.int64], context_vectors: NDArray[np.float32], text_vectors: NDArray[np.float32]
     ) -> NDArray[np.bool_]:
-        """Copy the context and text vectors of memories into two arrays, packed at the front if some are missing.
+        """Copy the context and text vectors of memories into two arrays, without gaps if some are missing.
 
         Each array has shape (n, dimensions), for n slots. Returns a mask of the memories whose vectors are in memory,
         shape (n,).
@@ -193,9 +193,9 @@ class QuantizedVectors(Persistent):
 
         Memories whose vectors are not in memory are left out. The `embedding` is a unit vector, shape (dimensions,),
         and the mask must not change afterwards. After a first pass by the signs of the components, `breadth` memories
-        are compared by the upper 8 of 12 bits, and the best `count` of them, at most that many, are ordered by all
-        bits. With `workers` the search runs in these threads without blocking the event loop. Raises MemoryError if an
-        allocation failed.
+        are compared by the upper 8 of 12 bits, and the best `count` of those (or fewer) are ordered by all bits. With
+        `workers` the search runs in these threads without blocking the event loop. Raises MemoryError if an allocation
+        failed.
         """
         among, context = self.among(mask), self._context
         query = np.ascontiguousarray(embedding, np.float32)
@@ -212,7 +212,7 @@ class QuantizedVectors(Persistent):
 
         if workers is None:
             submit(None, 0)
-        else:  # larger arrays may replace those of the context vectors meanwhile
+        else:  # keep the arrays alive, as larger ones may replace them meanwhile
             await workers.run(submit, (context.in_use, eligible, rows, products, size))
         found = int(size[0])
         return rows[:found], products[:found]
@@ -233,12 +233,12 @@ class _Rows(Persistent):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """For how many vectors there is room, and their dimensions."""
+        """The capacity in vectors, and their dimensions."""
         return self.high.values.shape
 
     @property
     def in_use(self) -> list[NDArray[Any]]:
-        """The arrays, which larger ones replace as they grow."""
+        """The arrays; growing replaces them by larger ones."""
         return [array.values for array in self._arrays]
 
     @property

@@ -1,4 +1,4 @@
-"""The vectors of the memories that one query looks at, as float32."""
+"""The vectors of the memories that one query needs, as float32."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.store.pool import Pool
 from retrieval.store.vectors import Stored
 
 _ROOM = 256
-"""Initial capacity in memories: more than a search with the default fan-out looks at."""
+"""Initial capacity in memories: more than a search with the default fan-out needs."""
 
 _NONE = np.empty((0, EMBEDDING_DIM), np.float32)
 
@@ -34,7 +34,7 @@ _cosines = native.function(
 class QueryVectors:
     """Vectors of memories of one namespace, from its index or else from the database, kept for the query.
 
-    Reading raises VectorsReplaced if the namespace was given new ones since its index was brought up to date.
+    Reading raises VectorsReplaced if the namespace got new ones since its index was brought up to date.
     """
 
     def __init__(self, pool: Pool, index: NamespaceIndex) -> None:
@@ -53,11 +53,11 @@ class QueryVectors:
 
     @property
     def text_vectors(self) -> NDArray[np.float32]:
-        """The vectors of their own texts, of turns without the turns before them, shape (n, dimensions)."""
+        """The vectors of the texts alone, for turns without the turns before them, shape (n, dimensions)."""
         return self._text_vectors[: len(self._places)]
 
     async def read(self, docs: Sequence[int]) -> None:
-        """Read the vectors of memories; the current ones of a memory updated meanwhile, none of a deleted one."""
+        """Read the vectors of memories: the new ones of a memory updated meanwhile, none of a deleted one."""
         if not self.take(docs):
             return
         async with self._reading:  # another leg may be reading the same
@@ -124,7 +124,7 @@ class QueryVectors:
 def cosines(
     vectors: NDArray[np.float32], embedding: NDArray[np.float32], places: NDArray[np.int64] | None = None
 ) -> NDArray[np.float32]:
-    """Cosines of unit vectors with one more; equal vectors get equal cosines wherever they are stored.
+    """Cosines of unit vectors with an embedding; equal vectors get equal cosines wherever they are stored.
 
     A matrix product does not guarantee that. `vectors` has shape (n, dimensions); `places` are indices of the vectors
     to compare, in [0, n); None for all.

@@ -1,7 +1,7 @@
-"""The indexes of a server process: loaded at the first query, checked by every query, evicted when they take too much.
+"""The indexes of a server process: loaded on first query, checked by every query, evicted to stay within a budget.
 
 A query sees everything committed before it arrived. Queries that arrive while an index is checked share the next
-check. An index that cannot be brought up to date is dropped, and loaded again.
+check. An index that cannot be brought up to date is dropped and loaded again.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from retrieval.types.state import LoadedIndex
 log = logging.getLogger(__name__)
 
 WARMED_FROM = 5_000
-"""Memories from which a namespace is loaded when the server starts, and kept in a file."""
+"""Fewest memories for a namespace to be loaded at server start, and kept in a file."""
 
 PATIENCE_S = 0.25
-"""How long a query that can do with a partial index waits for a large namespace to load, seconds."""
+"""How long a query that can use a partial index waits for a large namespace to load, seconds."""
 
 FILE_PATIENCE_S = 1.0
-"""How much longer it waits if there is a file, which has a million memories in a tenth of it."""
+"""How much longer it waits if there is a file, from which a million memories load in a tenth of that, seconds."""
 
 LARGE_FROM = 20_000
-"""Ordinals from which a namespace is large; a smaller one is loaded within the time of a query."""
+"""Fewest ordinals of a large namespace; a smaller one loads within the time of a query."""
 
 SAVE_PAUSE_S = 60.0
 """Least time between two attempts to write an index to its file, seconds."""
 
 BUSY_PAUSE_S = 5.0
-"""The same after an attempt that found another process writing it, whose file is then to be mapped."""
+"""The same if another process was writing the file, which is mapped at the next attempt."""
 
 RELOAD_PAUSE_S = 30.0
 """Least time between two attempts to reload an index that needs it, seconds."""
@@ -70,7 +70,7 @@ class _Entry:
     """An index with its checks and background tasks.
 
     Attributes:
-        nbytes: as accounted in the registry.
+        nbytes: its size as counted in the registry.
         current_check: the last check sent; a query that arrives now needs a later one.
         next_check: the check after that, if a query waits for one.
         reloaded_at: when loading a new index to replace this one was last started, in seconds.
@@ -91,11 +91,11 @@ class _Entry:
 
 
 _Loaded = tuple[_Entry, Checked | None]
-"""A loaded index, and its check if that is as fresh as the load."""
+"""A loaded index, and a check if the load included one."""
 
 
 class StillReading(Exception):
-    """A large namespace is still being loaded, and that takes longer than a query waits."""
+    """A large namespace takes longer to load than a query waits."""
 
     def __init__(self, namespace: Namespace) -> None:
         super().__init__(namespace)
@@ -116,7 +116,7 @@ class IndexRegistry:
         self._saves: SingleFlight[str, None] = SingleFlight()
         self._save_from: dict[str, float] = {}
         self.nbytes = 0
-        """Bytes that all indexes take, approximately."""
+        """Approximate size of all indexes in bytes."""
         self.are_warm = True
         """False while the largest namespaces are being loaded at startup."""
 
@@ -126,7 +126,7 @@ class IndexRegistry:
         return None if entry is None else entry.index
 
     def expect_changes(self, name: str) -> None:
-        """Have the next check of a namespace, to which this process has written, bring what has changed at once."""
+        """Make the next check of a namespace fetch the changes in one go, as this process has written to it."""
         if entry := self._entries.get(name):
             entry.followed.expects_changes = True
 
@@ -135,8 +135,7 @@ class IndexRegistry:
     ) -> NamespaceSnapshot:
         """A namespace as of now, with the postings of some terms and the memories that match a metadata filter.
 
-        Raises NotFound if there is none of that name, StillReading if a large one is not loaded yet and `waits` is
-        false.
+        Raises NotFound if it does not exist, StillReading if it is large, not yet loaded and `waits` is false.
         """
         former: NamespaceIndex | None = None
         while True:
@@ -158,16 +157,16 @@ class IndexRegistry:
                 return NamespaceSnapshot(checked.namespace, index, now, checked.asked_at, postings, matching)
 
     def loaded(self) -> list[LoadedIndex]:
-        """What is loaded, last used first."""
+        """The loaded indexes, most recently used first."""
         return [
             LoadedIndex(namespace=name, memories=entry.index.memories.count, bytes=entry.nbytes)
             for name, entry in reversed(self._entries.items())
         ]
 
     async def warm(self, *, least: int = WARMED_FROM) -> None:
-        """Load the largest namespaces ahead of their first query, until half of the budget is used.
+        """Load the largest namespaces before their first query, until half of the budget is used.
 
-        Those with fewer than `least` memories are loaded within the time of a query.
+        Those with fewer than `least` memories are skipped, as they load within the time of a query.
         """
         self.are_warm = False
         try:
@@ -181,7 +180,7 @@ class IndexRegistry:
             self.are_warm = True
 
     async def load(self, name: str) -> None:
-        """Load a namespace unless it is loaded; raises NotFound if there is none of that name."""
+        """Load a namespace unless it is loaded; raises NotFound if it does not exist."""
         if name not in self._entries:
             await self._loaded(name, lambda _: ())
 
@@ -195,7 +194,7 @@ class IndexRegistry:
     async def _loaded(
         self, name: str, terms: Terms, former: NamespaceIndex | None = None, *, waits: bool = True
     ) -> _Loaded:
-        """Load a namespace, or wait for the load that is running.
+        """Load a namespace, or wait for the running load.
 
         The caller that starts the load arrived before its snapshot and skips the freshness check. A small namespace is
         loaded with the caller's terms, provided that its language is the default. Vectors are copied from a `former`
@@ -256,7 +255,7 @@ class IndexRegistry:
                 async with self._pool.connection() as conn:
                     ordinals = index.memories.slots.ordinals(missing).tolist()
                     found = await vectors.read(conn, index.ns, ordinals, generation=index.generation)
-            except VectorsReplaced:  # and the next check drops the index
+            except VectorsReplaced:  # the next check drops the index
                 return
             except StoreError as exc:
                 log.warning("loading vectors failed, queries read what they need: %s", exc)
@@ -267,7 +266,7 @@ class IndexRegistry:
         await asyncio.to_thread(trim_heap)
 
     async def _next_check(self, name: str, entry: _Entry) -> Checked | None:
-        """The result of a check that starts from now on; several queries may share it."""
+        """The result of a check that has not yet started; several queries may share it."""
         if entry.next_check is None:
             entry.next_check = asyncio.create_task(self._check(name, entry, entry.current_check))
         return await asyncio.shield(entry.next_check)
@@ -293,7 +292,7 @@ class IndexRegistry:
         if name in self._entries:
             self._entries.move_to_end(name)
         self._make_room()
-        if self._entries.get(name) is entry:  # else another was loaded meanwhile
+        if self._entries.get(name) is entry:  # otherwise another was loaded meanwhile
             self._start_vector_load(name, entry)
             self._start_reload(name, entry)
             self._start_saving(name, entry)
@@ -309,8 +308,8 @@ class IndexRegistry:
     async def _reload(self, name: str, worn: NamespaceIndex) -> None:
         """Load a new index while the old one keeps answering; if that fails, the old one stays.
 
-        It is loaded from the tables and saved at once, unless another process has done that, or does it now: then its
-        file is loaded, if it is there already.
+        It is loaded from the tables and then saved, unless another process has already done so or is doing so: its
+        file is loaded once it is there.
         """
         files = self._files
         try:
@@ -337,7 +336,7 @@ class IndexRegistry:
             self._saves.start(name, self._save(name, entry.index, self._files))
 
     async def _save(self, name: str, index: NamespaceIndex, files: IndexFiles) -> None:
-        """Write an index to a file and go on with that one, whose memory all processes share."""
+        """Write an index to a file and continue with that, whose memory all processes share."""
         try:
             is_saved = await files.save(self._pool, index)
             if is_saved:
@@ -367,7 +366,7 @@ class IndexRegistry:
 
 
 async def _large(conn: Connection, name: str, files: IndexFiles | None) -> FollowedIndex:
-    """Load a namespace that is not small; raises NotFound if there is none of that name."""
+    """Load a namespace that is not small; raises NotFound if it does not exist."""
     namespace = await namespaces.find(conn, name)
     index = await files.load(conn, namespace.ns, namespace.generation) if files else None
     return FollowedIndex(index or await namespace_index.read(conn, namespace), namespace.settings)

@@ -1,4 +1,4 @@
-"""All that an index holds of some memories, in one row: one statement, and so one snapshot and one round trip."""
+"""Everything that an index holds of some memories, in one row: one statement, one snapshot, one round trip."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from retrieval.store import vectors
 from retrieval.store.vectors import Stored
 
 FEW_VECTORS = 500
-"""Most vectors that come along with changed memories, or that queries read as they need them."""
+"""Most vectors read together with changed memories; also most missing ones left to be read by queries on demand."""
 
 _PARTS: LiteralString = (
     " cross join lateral (select " + COLUMNS + ", string_agg(halfvec_send(embedding), '') <few> from ("
@@ -41,16 +41,16 @@ _PARTS: LiteralString = (
 ).replace("%(ns)s", "n.ns")  # fmt: skip
 
 _WIDTHS = (21, 1, 3, 1, 3, 4, 2, 4, 6)
-"""How many consecutive columns of the parts belong together."""
+"""Number of columns of each part."""
 
 WIDTH = sum(_WIDTHS)
-"""Columns of `OF_ALL`."""
+"""Number of columns of `OF_ALL`."""
 
 OF_ALL: LiteralString = (
     _PARTS.replace("<few>", "").replace("<these>", "").replace("<if merged>", "")
     .replace("<kept>", ALL_KEPT.replace("%(ns)s", "n.ns"))
 )  # fmt: skip
-"""What to join to `n`, which has `ns`; with the parameter `short`."""
+"""To be joined to a table `n` with the column `ns`; takes the parameter `short`."""
 
 OF_CHANGED: LiteralString = (
     _PARTS.replace("<few>", "filter (where cardinality(n.changed) <= %(few)s)")
@@ -59,10 +59,10 @@ OF_CHANGED: LiteralString = (
         select array_agg(doc), array_agg(terms), array_agg(tfs) from bm25_tail where ns = n.ns and doc = any(n.changed)
     ) as bags"""
 )  # fmt: skip
-"""The same for the memories that have one of the ordinals `n.changed`; with the parameters `short`, `few` and
-`transactions`, the snapshot since which they changed.
+"""The same for the memories with the ordinals `n.changed`; takes the parameters `short`, `few` and `transactions`, the
+snapshot since which they changed.
 
-Aliases by hand and roots are there if `ENTITIES` is.
+Includes roots and aliases by hand if `ENTITIES` is among the ordinals.
 """
 
 PARAMETERS = {"short": SHORT_CHARS, "few": FEW_VECTORS}
@@ -74,14 +74,14 @@ _READ = PreparedStatement(
 
 
 class MemoryRows(NamedTuple):
-    """What the tables say of some memories.
+    """The data of some memories in the tables.
 
     Attributes:
         columns, links: input of `Columns.take`.
         vectors: None if there are too many.
-        roots: of merged entities; of `OF_CHANGED` only if `ENTITIES` is among what has changed.
+        roots: of merged entities; in `OF_CHANGED` only if `ENTITIES` is among the changed.
         names, aliases: input of `EntityNames`.
-        bags: by ordinal, the terms of memories that are not packed yet and the frequency of each; only of `OF_CHANGED`.
+        bags: by ordinal, the terms and frequencies of memories that are not yet packed; only in `OF_CHANGED`.
     """
 
     columns: Sequence[Any]
@@ -115,6 +115,6 @@ class MemoryRows(NamedTuple):
 
 
 async def read(conn: Connection, ns: int, changed: Sequence[int], *, since: str | None) -> MemoryRows:
-    """Read the memories that have some ordinals, and the names that changed since PostgreSQL's snapshot `since`."""
+    """Read the memories with some ordinals, and the names that changed since PostgreSQL's snapshot `since`."""
     [row] = await _READ.rows(conn, {"ns": ns, "changed": array_text(changed), "transactions": since, **PARAMETERS})
     return MemoryRows.from_row(row[2:])

@@ -19,7 +19,7 @@ from retrieval.store.vectors import Stored
 NO_SLOT = -1
 
 LATE_ORDINALS = 1_024
-"""The latest ordinals all get slots: a transaction that was issued one of them may still be running."""
+"""This many of the latest ordinals always get slots: a transaction that was issued one of them may still be running."""
 
 
 class Slots(Persistent):
@@ -80,9 +80,9 @@ class Slots(Persistent):
 
 
 def with_room(length: int) -> int:
-    """A length with room for an eighth more: an array that is full is copied by the next write.
+    """A length with room for an eighth more: the next write to a full array copies it.
 
-    One that a file maps would no longer be shared then.
+    If mapped from a file, it would then no longer be shared.
     """
     return length + length // 8
 
@@ -96,17 +96,17 @@ class GrowableArray(Persistent):
         """Start empty; `shape` is that of the value of a slot, which is a number by default."""
         self._unset = unset
         self.values: NDArray[Any] = np.full((1, *shape), unset, dtype)
-        """By slot; longer than needed."""
+        """Values by slot; longer than needed."""
         self.needed = 0
-        """Slots that are in use, with those before them."""
+        """1 + the last slot in use."""
 
     def arrays(self) -> dict[str, Any]:
-        """It with room for what is put after it was written to a file."""
+        """The array, with room for values put after it is written to a file."""
         return super().arrays() | {"values": Extended(self.values, 1 + with_room(self.needed), self._unset)}
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the slots that are needed: most of the other pages are not in memory."""
+        """Bytes of the needed slots: most of the other pages are not in memory."""
         return self.values[: self.needed].nbytes
 
     def __getitem__(self, positions: Any) -> Any:
@@ -123,7 +123,7 @@ class GrowableArray(Persistent):
         self.reserve(length)
 
     def reserve(self, length: int) -> None:
-        """Have room for more than `length` slots; pages of zeros are allocated as they are used."""
+        """Make room for more than `length` slots; pages of zeros are allocated on use."""
         if length >= len(self.values):
             before = len(self.values)
             grown = np.zeros((1 + with_room(length), *self.values.shape[1:]), self.values.dtype)
@@ -134,5 +134,5 @@ class GrowableArray(Persistent):
 
 
 def slotted(slots: Slots, stored: Stored) -> Stored:
-    """Vectors read by ordinal, with slots instead; every ordinal must have a slot."""
+    """Vectors read by ordinal, converted to slots; every ordinal must have one."""
     return stored._replace(docs=slots.of(stored.docs), turns=slots.of(stored.turns))

@@ -19,7 +19,7 @@ class Checked(msgspec.Struct, frozen=True):
     """A namespace whose index has just been checked.
 
     Attributes:
-        index: which later queries may update.
+        index: the index, which later queries may update.
         now: microseconds since 2000, by the database's clock.
         asked_at: seconds of the local monotonic clock, shortly before `now`.
     """

@@ -18,7 +18,7 @@ NONE = -1
 
 
 class StringColumn(Persistent):
-    """A column of distinct strings, concatenated as UTF-8; its length is that up to the last one."""
+    """A column of distinct strings, concatenated as UTF-8; its length is 1 + the slot of the last one."""
 
     PARTS = ("_text", "_starts", "_sizes")
 
@@ -51,7 +51,7 @@ class StringColumn(Persistent):
 
 
 class StringTable(Persistent):
-    """Distinct strings by code, in the order in which they came; none is ever removed."""
+    """Distinct strings by code, in order of insertion; none is ever removed."""
 
     PARTS = ("_strings", "_index")
 
@@ -69,7 +69,7 @@ class StringTable(Persistent):
         return iter(self._strings.get(np.arange(len(self))))
 
     def find(self, strings: Collection[str]) -> dict[str, int]:
-        """The codes of those strings that are here."""
+        """The codes of the strings that are here."""
         return self._find(list(strings), hashes_of(strings))
 
     def _find(self, strings: Sequence[str], hashes: NDArray[np.uint64]) -> dict[str, int]:
@@ -77,7 +77,7 @@ class StringTable(Persistent):
         return {strings[position]: code for position, code in found if self[code] == strings[position]}
 
     def put(self, strings: Sequence[str | None]) -> list[int]:
-        """The codes of some strings, which are added unless they are here."""
+        """The codes of some strings, adding new ones."""
         distinct = [each for each in dict.fromkeys(strings) if each is not None]
         hashes = hashes_of(distinct)
         codes = self._find(distinct, hashes)
@@ -108,7 +108,7 @@ class CategoryColumn(Persistent):
         return [None if code == NONE else self.values[code] for code in self.codes.values[docs].tolist()]
 
     def codes_of(self, strings: Collection[str]) -> list[int]:
-        """The codes of those strings that occur."""
+        """The codes of the strings that occur."""
         return list(self.values.find(strings).values())
 
 
@@ -122,9 +122,9 @@ def cut(text: bytes, sizes: Sequence[int]) -> list[str | None]:
 
 
 class NameMatcher(Persistent):
-    """Finds names of a table that a text mentions by the words of the text, not by trying every name.
+    """Finds the names of a table in a text by looking up the text's words instead of trying every name.
 
-    The index has the code of each name by its normal form; and by the first word of several, their number below zero.
+    The index maps each name's normal form to its code, and the first word of a name with several to minus their number.
     """
 
     PARTS = ("_index", "_read")
@@ -155,10 +155,10 @@ class NameMatcher(Persistent):
 
     @property
     def is_complete(self) -> bool:
-        """Whether it has what reading all names anew gives."""
-        anew = NameMatcher(self._names)
-        anew.read()
-        return self._index.entries() == anew._index.entries()
+        """Whether the index equals one rebuilt from all names."""
+        rebuilt = NameMatcher(self._names)
+        rebuilt.read()
+        return self._index.entries() == rebuilt._index.entries()
 
     def names_in(self, text: str) -> dict[str, int]:
         """The names whose words occur consecutively in a text, as plain names, with their codes."""

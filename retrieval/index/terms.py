@@ -44,7 +44,7 @@ class TermPostings:
     lengths: NDArray[np.int32]
 
     def without(self, docs: Sequence[int]) -> TermPostings:
-        """The postings without those of some memories; the same object if it has none of them."""
+        """The postings without some memories; the same object if it has none of them."""
         if not docs or not self.docs.size:
             return self
         gone = np.array(docs, np.int32)
@@ -55,7 +55,7 @@ class TermPostings:
         return TermPostings(np.delete(self.docs, there), np.delete(self.tfs, there), np.delete(self.lengths, there))
 
     def joined(self, more: TermPostings) -> TermPostings:
-        """These postings and more; of a memory that has both, those here count."""
+        """These postings and more; these win for a memory in both."""
         if not more.docs.size:
             return self
         docs = np.concatenate([self.docs, more.docs])
@@ -69,7 +69,7 @@ class TermPostings:
 
     @cached_property
     def layout(self) -> bytes:
-        """The arrays as the beginning of `struct part` of native/bm25.h; its pointers are valid as long as they are.
+        """The arrays as the beginning of `struct part` of native/bm25.h, valid as long as the arrays are.
 
         Raises ValueError for wrong types, or arrays of different sizes.
         """
@@ -84,7 +84,7 @@ class TermPostings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that they take, approximately."""
+        """Their approximate size in bytes."""
         return self.docs.nbytes + self.tfs.nbytes + self.lengths.nbytes + 500
 
 
@@ -95,7 +95,7 @@ class Postings(msgspec.Struct, frozen=True):
         terms: postings of the wanted terms that occur.
         memories: live memories of the namespace.
         length: sum of their lengths, in terms.
-        period_docs: slots of those of the query's periods, ascending.
+        period_docs: slots of the memories of the query's periods, ascending.
     """
 
     terms: Mapping[int, TermPostings]
@@ -117,9 +117,9 @@ class TermCache:
     """Decoded postings by term; later additions and removals are applied when a term is next used."""
 
     def __init__(self, columns: Columns, packed: PackedPostings | None = None) -> None:
-        """Start empty, with what is `packed` at hand; `columns` are those of the same namespace."""
+        """Start empty, decoding terms from `packed` if given; `columns` are those of the same namespace."""
         self.packed = packed
-        """Postings of before `additions`; None if they are not at hand."""
+        """Postings from before `additions`, or None."""
         self._columns = columns
         self._cached: LRUCache[int, _Cached] = LRUCache(inf, getsizeof=lambda each: each.postings.nbytes)
         self._removed: list[int] = []
@@ -127,16 +127,16 @@ class TermCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
+        """Its approximate size in bytes."""
         return int(self._cached.currsize) + self._added.nbytes
 
     @property
     def additions(self) -> int:
-        """Postings added so far: whatever is fetched after reading this includes them."""
+        """Number of postings added so far: postings fetched after reading this include them."""
         return self._added.count
 
     def missing(self, terms: Collection[int]) -> list[int]:
-        """The terms that have to be fetched; those that are packed are decoded instead."""
+        """The terms that must be fetched; packed ones are decoded instead."""
         missing = [term for term in terms if term not in self._cached]
         if missing and self.packed is not None:
             for term, (docs, tfs) in zip(missing, self.packed.of(missing), strict=True):
@@ -150,7 +150,7 @@ class TermCache:
         return self.packed is not None and doc < len(self.packed.known) and bool(self.packed.known[doc])
 
     def tables(self) -> Iterator[PostingTable]:
-        """The packed postings and what was added since, by slot; some may be of memories that are no longer alive."""
+        """The packed postings and those added since, by slot; some may be of memories that are no longer alive."""
         if self.packed is not None:
             yield from self.packed.tables()
         yield self._added.table
@@ -165,15 +165,15 @@ class TermCache:
         self._removed += docs
 
     def forget(self) -> None:
-        """Drop everything: there are new memories whose terms are unknown."""
+        """Drop everything, as there are new memories whose terms are unknown."""
         self._cached.clear()
         self.packed = None
         self._added = _Additions()
 
     def put(self, fetched: Mapping[int, PostingArrays], terms: Collection[int], *, additions: int) -> None:
-        """Add the postings of terms that were missing, as they were fetched after `additions` had the given value.
+        """Add the postings of `missing` terms, fetched when `additions` had at least the given value.
 
-        They are by ordinal; they may include dead and unknown memories, and lack a term without postings.
+        They are by ordinal, may include dead and unknown memories, and lack terms without postings.
         """
         nothing = np.empty(0, np.int32), np.empty(0, np.uint16)
         for term in terms:
@@ -182,7 +182,7 @@ class TermCache:
             self._cached[term] = _Cached(postings, additions, len(self._removed))
 
     def postings(self, terms: Iterable[int]) -> Postings:
-        """The live postings of some terms, none of which is missing."""
+        """The live postings of some terms, none of which may be missing."""
         found = {term: self._current(term) for term in terms}
         occurring = {term: postings for term, postings in found.items() if postings.docs.size}
         return Postings(occurring, self._columns.count, self._columns.total_length)
@@ -205,7 +205,7 @@ class TermCache:
         """Evict the least recently used terms until the rest fits the budget, except those in `spare`."""
         if self._cached.currsize > MOST_BYTES:
             for term in spare:
-                self._cached.get(term)  # which makes it the last used one
+                self._cached.get(term)  # marks it as most recently used
             while self._cached.currsize > MOST_BYTES and len(self._cached) > len(spare):
                 self._cached.popitem()
 

@@ -185,7 +185,7 @@ async def test_a_file_that_is_not_used_is_no_fault(start: Start, tmp_path: Path)
     [path] = files_in(tmp_path)
     [finding] = await findings(one, tmp_path / "cache")
     assert finding.ok
-    assert f"{path} is not used any more" in finding.detail
+    assert f"{path} is no longer used" in finding.detail
     assert path.exists()
 
 
