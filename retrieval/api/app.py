@@ -69,13 +69,12 @@ _CONTROLLERS = (
 
 
 def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: bool = True) -> Litestar:
-    """An ASGI application for an engine that the caller closes, or else one that lives as long as the application.
+    """An ASGI application for an engine that the caller closes, or else for its own, opened and closed with it.
 
-    Where it is a server, the process is its own: the interpreter is tuned for it, it answers at `/mcp`, too, and is
-    traced where `OTEL_*` ask for it.
+    A server owns its process: it tunes the interpreter, also answers at `/mcp`, and is traced as `OTEL_*` configure.
 
     Raises:
-        SettingsError: `OTEL_*` ask for what is not there.
+        SettingsError: an `OTEL_*` variable cannot be used.
     """
     tracing = tracing_by(os.environ) if is_server else None
     api = AppState(settings=settings, tracing=tracing)
@@ -132,7 +131,7 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
     api.opened = engine
     secrets = api.settings.secrets
     beside = (
-        # What first queries would wait for, and would otherwise read themselves.
+        # Loads what the first queries would otherwise wait for.
         asyncio.create_task(_logged(engine.warm, "warming", secrets)),
         asyncio.create_task(_repeat(engine.maintain, MAINTENANCE_INTERVAL_S, "maintenance", secrets)),
         asyncio.create_task(_repeat(engine.trim_changes, TRIM_INTERVAL_S, "trimming", secrets)),
@@ -146,10 +145,10 @@ async def _serving(api: AppState, engine: Trivet) -> AsyncIterator[None]:
 
 
 def _tune_interpreter() -> None:
-    """Tune garbage collection and thread switching for serving, and return what starting took.
+    """Tune garbage collection and thread switching for serving, and free the memory that startup used.
 
-    Models, routes and modules stay until the end; collecting among them costs a search a tenth of its time. And a
-    thread that embeds needs the interpreter for an instant before and after: by default it waits 5 ms, a whole search.
+    Models, routes and modules live until the end; scanning them in collections costs a search a tenth of its time. A
+    thread that embeds needs the GIL briefly before and after: by default it waits 5 ms, as long as a whole search.
     """
     gc.collect()
     gc.freeze()
@@ -161,7 +160,7 @@ def _tune_interpreter() -> None:
 async def _repeat(
     work: Callable[[], Awaitable[object]], interval_s: float, name: str, secrets: tuple[str, ...]
 ) -> None:
-    """Do some work again and again; a failure is logged unless the pass before had the same one."""
+    """Repeat some work; a failure is logged unless the previous run had the same one."""
     failed = None
     while True:
         await asyncio.sleep(interval_s)
@@ -171,7 +170,7 @@ async def _repeat(
 async def _logged(
     work: Callable[[], Awaitable[object]], name: str, secrets: tuple[str, ...], *, known: str | None = None
 ) -> str | None:
-    """Do some work; a failure is logged unless it is the `known` one, and returned."""
+    """Do some work; return a failure, and log it unless it is the `known` one."""
     try:
         await work()
     except Exception as exc:

@@ -34,19 +34,19 @@ CHUNK_BYTES = 16 * 1024 * 1024
 """Most bytes of the lines of a chunk, unless one line has more."""
 
 CHUNKS_AT_ONCE = 4
-"""While one is written the next are embedded; those that share an id or a session are written in their order."""
+"""While one is written, the next are embedded; chunks that share an id or a session are written in order."""
 
 PIECES_AHEAD = 128
-"""Pieces of the body that are read before their lines are due: the server makes them about 64 KB under load."""
+"""Pieces of the body that are read ahead, of about 64 KB each under load."""
 
 SENT_BYTES = 64 * 1024
 
 HELD_BYTES = 1024 * 1024
-"""Results that wait in memory for the body's end; more wait in a temporary file."""
+"""Results that are kept in memory until the body ends; more go to a temporary file."""
 
 
 class BulkResult(AddResult, frozen=True, kw_only=True):
-    """What became of the memory of one line; lines count from 1."""
+    """The outcome for the memory on one line; lines count from 1."""
 
     line: int
 
@@ -55,7 +55,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class BulkController(Controller):
-    """A batch without an end."""
+    """A batch of any length."""
 
     path = "/v1/namespaces/{ns:str}/memories/bulk"
     tags = ("memories",)
@@ -65,13 +65,14 @@ class BulkController(Controller):
         """Add or replace memories from a stream.
 
         One memory per line, one result per line that is not blank, in the same order. Lines are stored while others
-        still arrive, 256 at a time; the answer begins when the body has ended. A broken line is rejected and the rest
-        goes on. A line has at most 8,388,608 bytes; the body has no limit. Should the database fail on the way, all
-        lines that it did not take are rejected; should the client leave, no more are stored. Lines with ids can be sent
-        again after that: what is there is `unchanged`.
+        are still arriving, 256 at a time; the response begins when the body has ended. An invalid line is rejected and
+        the rest continue. A line has at most 8,388,608 bytes; the body has no limit. If the database fails midway, all
+        lines not yet stored are rejected; if the client disconnects, no more are stored. Lines with ids can be sent
+        again after that: those already stored are `unchanged`.
 
-        An export is taken back as it was written. Its first line has no result; a namespace without memories gets its
-        settings, and once all lines are in its aliases and merges, but for those of an entity that no line mentions.
+        An export can be sent as it was written. Its first line has no result; a namespace without memories gets its
+        settings. Once all lines are stored, its aliases and merges are restored, except those of an entity that no
+        memory mentions.
         """
         require_media_type(request, NDJSON_TYPE, body_is_empty=False)
         return _BulkAnswer(api, ns)
@@ -80,8 +81,8 @@ class BulkController(Controller):
 class _BulkAnswer:
     """The streamed answer.
 
-    It begins when the body has ended: most clients read nothing before that, and a proxy such as nginx sends no more of
-    the body once an answer begins. Reading goes on beside the adding, so that a client that leaves is noticed.
+    It begins when the body has ended: most clients read nothing before that, and a proxy such as nginx stops sending
+    the body once a response begins. The body is read while memories are added, so that a disconnect is noticed.
     """
 
     def __init__(self, api: AppState, namespace: str) -> None:
@@ -94,7 +95,7 @@ class _BulkAnswer:
         self._job = Progress(kind="import", namespace=namespace)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; a failure before the first result is a problem, one after it rejects lines."""
+        """Answer; a failure before the first result becomes a problem response, a later one rejects lines."""
         async with self._engine.jobs.following(self._job):
             reading = asyncio.create_task(self._read(receive))
             answering = asyncio.create_task(self._answer(send, scope["state"]["request_id"]))
@@ -109,7 +110,7 @@ class _BulkAnswer:
                 await cancel(reading, answering)
 
     async def _read(self, receive: Receive) -> None:
-        """Read the body ahead of its lines; return when the client has left."""
+        """Read the body ahead of its lines; return when the client disconnects."""
         while (message := await receive())["type"] == "http.request":
             self._body_ended = not message.get("more_body", False)
             await self._pieces.put((message.get("body", b""), self._body_ended))
@@ -121,7 +122,7 @@ class _BulkAnswer:
             yield piece
 
     async def _answer(self, send: Send, request_id: str) -> None:
-        """Hold the results until the body has ended, then send them as they come."""
+        """Hold the results until the body has ended, then send them as they arrive."""
         started = False
         with SpooledTemporaryFile(HELD_BYTES) as held:
             async with aclosing(self._results(request_id)) as results:
@@ -137,11 +138,11 @@ class _BulkAnswer:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _results(self, request_id: str) -> AsyncGenerator[bytes, None]:
-        """Add the chunks, some at once; their results in order."""
+        """Add the chunks, some concurrently; yield their results in order."""
 
         def at_once() -> int:
-            # Nothing is begun beside the first, so that its failure leaves nothing; and an export's memories keep
-            # their order of insertion.
+            # The first chunk runs alone, so that nothing is stored if it fails; an export's memories keep their
+            # insertion order.
             return CHUNKS_AT_ONCE if self._job.done and self._header is None else 1
 
         chunks = batches(self._memories(), most=CHUNK_LINES, most_bytes=CHUNK_BYTES)
@@ -154,7 +155,7 @@ class _BulkAnswer:
                 log.warning("%d aliases or merges of an export were not taken back", len(undone))
 
     async def _memories(self) -> AsyncIterator[ParsedLine]:
-        """The lines but for the header of an export."""
+        """The lines, without an export's header."""
         async for line in lines(self._body(), MAX_MEMORY_BYTES):
             if line.number == 1 and line.content and line.content.startswith(MARK):
                 self._header = read_header(line.content)
@@ -218,7 +219,7 @@ class Line(NamedTuple):
 
 
 async def lines(chunks: AsyncIterator[bytes], max_bytes: int) -> AsyncIterator[Line]:
-    """Split at line feeds, whatever the chunks' bounds; blank lines are skipped, overlong ones have no content."""
+    """Split at line feeds, across chunks; blank lines are skipped, overlong ones have no content."""
     number = 0
     pending = bytearray()
     overlong = False

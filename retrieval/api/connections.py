@@ -1,4 +1,4 @@
-"""What a connection may send before its request is whole: neither uvicorn nor httptools bounds it."""
+"""Limits on what a connection may send before its request is complete: neither uvicorn nor httptools has any."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 KEEP_ALIVE_S = 75
-"""How long an idle connection is kept: longer than clients keep theirs, or a request may meet one just being closed.
+"""How long an idle connection is kept: longer than clients keep theirs, so that no request hits one being closed.
 
 httpx keeps them for 5 seconds, which is uvicorn's default, too.
 """
@@ -16,17 +16,17 @@ HEAD_TIMEOUT_S = KEEP_ALIVE_S
 """How long a client may take from its connection, or a request's first byte, to the end of the request's headers."""
 
 MAX_HEAD_BYTES = 256 * 1024
-"""Most bytes of a request's line and headers, or of what follows its body; filters of a list may make a long line."""
+"""Most bytes of a request's line and headers, or after its body; a list's filters may make a long request line."""
 
 
 class BoundedConnection(HttpToolsProtocol):
     """Closes a connection whose request line and headers are too long or too slow.
 
-    Anybody may send them, with or without the key.
+    Anyone can send them, even without the key.
     """
 
     _unread_bytes = 0
-    """Received since the last headers or piece of a body that was whole; of others the parser says nothing."""
+    """Received since the last complete headers or piece of a body; the parser does not report incomplete ones."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for the first request."""
@@ -34,12 +34,12 @@ class BoundedConnection(HttpToolsProtocol):
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
+        """Stop the timer."""
         self._timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, then refuse if too much has come of which the parser has made nothing."""
+        """Parse, then refuse if too much is still incomplete."""
         self._unread_bytes += len(data)
         super().data_received(data)
         if self._unread_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
@@ -58,7 +58,7 @@ class BoundedConnection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Hand on a piece of the body, whose length the request's handler bounds."""
+        """Pass on a piece of the body, whose length the request's handler limits."""
         self._unread_bytes = 0
         super().on_body(body)
 

@@ -32,7 +32,7 @@ _HEADERS: Final[Mapping[str, str]] = {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     ),
-    "cache-control": "no-cache",  # the browser asks whether its copy is the newest, by its ETag
+    "cache-control": "no-cache",  # the browser revalidates its copy by the ETag
     "referrer-policy": "no-referrer",
     "vary": "accept-encoding",
     "x-content-type-options": "nosniff",
@@ -53,7 +53,7 @@ class _File:
         return cls(content, gzip.compress(content, mtime=0), _TYPES[path.suffix], etag)
 
     def response(self, request: TypedRequest) -> Response[bytes]:
-        """The file, compressed where the client takes it; 304 where it has it already."""
+        """The file, compressed if the client accepts that; 304 if it already has it."""
         headers = {**_HEADERS, "etag": self.etag}
         if request.headers.get("if-none-match") == self.etag:
             return Response(b"", status_code=304, headers=headers, media_type=self.media_type)

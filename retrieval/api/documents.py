@@ -26,11 +26,10 @@ class DocumentsController(Controller):
         """Add or replace a document.
 
         `text`, or a file in `content_base64`: text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a
-        notebook or source code, as `media_type` says or, without one, as the content looks. It is split along its
-        headings, paragraphs and sentences into chunks, which are memories of kind `chunk` with `document_id`,
-        `position`, their document's title and headings as `title`, and `metadata.document`. A document that is put
-        again replaces its chunks as one; the same content is `unchanged`. At most 12 MB and 5,000,000 characters. The
-        namespace is created on first use.
+        notebook or source code. Without `media_type`, the type is detected. It is split at headings, paragraphs and
+        sentences into chunks, which are memories of kind `chunk` with `document_id`, `position`, the document's title
+        and headings as `title`, and `metadata.document`. Adding a document again replaces all its chunks at once; the
+        same content is `unchanged`. At most 12 MB and 5,000,000 characters. The namespace is created on first use.
         """
         return await api.engine.documents.put(ns, data)
 
@@ -48,7 +47,7 @@ class DocumentsController(Controller):
     async def get_document(self, api: Api, ns: NamespaceName, document_id: DocumentName) -> Document:
         """One document.
 
-        With its chunks, and its text as it was read: that of the chunks, one after the other.
+        With its chunks and its text as it was read, which is that of the chunks in order.
         """
         return await api.engine.documents.get(ns, document_id)
 
@@ -56,6 +55,6 @@ class DocumentsController(Controller):
     async def delete_document(self, api: Api, ns: NamespaceName, document_id: DocumentName) -> None:
         """Delete a document.
 
-        Nothing of its chunks is left in any leg.
+        Its chunks are removed from every leg.
         """
         await api.engine.documents.delete(ns, document_id)

@@ -31,13 +31,13 @@ GRAPHML_TYPE = "application/graphml+xml"
 
 _ITEM = "/entities/{entity_id:str}"
 _Filters = Annotated[str | None, QueryParameter(description="which memories count, as one JSON document")]
-_Superseded = Annotated[bool, QueryParameter(description="superseded memories count, too")]
-_Words = Annotated[bool, QueryParameter(description="also words, phrases, dates and identifiers, not names alone")]
-_Hops = Annotated[int, QueryParameter(ge=1, le=MAX_HOPS, description="most edges in a row")]
-_Memories = Annotated[int, QueryParameter(ge=1, le=200, description="most memories of the page")]
-_Neighbors = Annotated[int, QueryParameter(ge=1, le=500, description="most neighbours")]
-_Paths = Annotated[int, QueryParameter(ge=1, le=20, description="most paths")]
-_Nodes = Annotated[int, QueryParameter(ge=1, le=500, description="most entities")]
+_Superseded = Annotated[bool, QueryParameter(description="also count superseded memories")]
+_Words = Annotated[bool, QueryParameter(description="include words, phrases, dates and identifiers, not only names")]
+_Hops = Annotated[int, QueryParameter(ge=1, le=MAX_HOPS, description="maximum number of edges in a row")]
+_Memories = Annotated[int, QueryParameter(ge=1, le=200, description="maximum number of memories per page")]
+_Neighbors = Annotated[int, QueryParameter(ge=1, le=500, description="maximum number of neighbours")]
+_Paths = Annotated[int, QueryParameter(ge=1, le=20, description="maximum number of paths")]
+_Nodes = Annotated[int, QueryParameter(ge=1, le=500, description="maximum number of entities")]
 _End = Annotated[str, QueryParameter(description="the id of an entity")]
 
 
@@ -52,7 +52,7 @@ class EntitiesController(Controller):
         self,
         api: Api,
         ns: NamespaceName,
-        q: Annotated[str | None, QueryParameter(description="a part of the name or of an alias")] = None,
+        q: Annotated[str | None, QueryParameter(description="part of the name or of an alias")] = None,
         type: Annotated[list[Label] | None, QueryParameter(description="any of these types")] = None,
         words: _Words = False,
         filters: _Filters = None,
@@ -63,9 +63,9 @@ class EntitiesController(Controller):
     ) -> EntityList:
         """List entities.
 
-        Those that memories mention, the most mentioned first; only memories that a search may see count, here and in
-        all that is read of entities. Words, phrases, dates and identifiers are left out unless `words`, `q` or `type`
-        ask for them. Follow `next_cursor` until it is null; an entity whose mentions change meanwhile may come twice or
+        Those that memories mention, most mentioned first. Only memories that a search may see count, here and in all
+        other reads of entities. Words, phrases, dates and identifiers are left out unless `words`, `q` or `type` ask
+        for them. Follow `next_cursor` until it is null; an entity whose mentions change meanwhile may appear twice or
         not at all.
         """
         return await api.engine.entities.list(
@@ -91,11 +91,11 @@ class EntitiesController(Controller):
         cursor: Cursor = None,
         limit: _Memories = 20,
     ) -> EntityPage:
-        """What is known of an entity.
+        """What is known about an entity.
 
-        Its names, its memories with the latest first, the relations that they state, whom it is met with, and a profile
-        of a few lines. The id of an entity that was merged into another answers with that one. `next_cursor` leads to
-        earlier memories.
+        Its names, its memories (latest first), the relations that they state, the entities mentioned with it, and a
+        profile of a few lines. The id of an entity that was merged into another returns the other. `next_cursor` leads
+        to earlier memories.
         """
         options = _options(filters, as_of, include_superseded)
         return await api.engine.entities.page(ns, entity_id, options, words=words, cursor=cursor or None, limit=limit)
@@ -113,10 +113,10 @@ class EntitiesController(Controller):
         as_of: Time = None,
         include_superseded: _Superseded = False,
     ) -> Neighborhood:
-        """The entities around one.
+        """The neighbours of an entity.
 
-        Two entities are neighbours where a memory states a relation between them or mentions both. Of an entity its
-        latest 200 memories are looked at; what limits or the deadline leave out is told by `truncated`.
+        Two entities are neighbours if a memory states a relation between them or mentions both. Only each entity's
+        latest 200 memories are read; `truncated` tells whether limits or the deadline left anything out.
         """
         options = _options(filters, as_of, include_superseded)
         return await api.engine.entities.neighbors(ns, entity_id, options, hops=hops, limit=limit, words=words)
@@ -125,11 +125,11 @@ class EntitiesController(Controller):
     async def change_aliases(
         self, api: Api, ns: NamespaceName, entity_id: EntityName, data: JSONBody[AliasChange]
     ) -> EntityAliases:
-        """Give an entity aliases, or take such away.
+        """Add or remove aliases of an entity.
 
-        Searches find the entity by its aliases at once, and later texts that use one count for it, until it is taken
-        away. A name that is another entity is a 409: merge the two. An entity that was given an alias stays when no
-        memory mentions it any more, until the alias is taken away.
+        Searches find the entity by an alias at once, and later texts that use it count as mentions, until it is
+        removed. A name that belongs to another entity is a 409: merge the two. An entity with an added alias stays,
+        even when no memory mentions it any more, until the alias is removed.
         """
         return await api.engine.entities.change_aliases(ns, entity_id, data)
 
@@ -139,8 +139,8 @@ class EntitiesController(Controller):
     ) -> MergeReceipt:
         """Merge an entity into another.
 
-        From now on the two are one, in searches too and whichever name later memories use. `DELETE …/merges/{merge_id}`
-        undoes it: each memory then counts again for the entity that it names, those written in between included.
+        From then on the two are one, also in searches, whichever name later memories use. `DELETE …/merges/{merge_id}`
+        undoes it: each memory then counts again for the entity that it names, including memories written in between.
         """
         return await api.engine.entities.merge(ns, entity_id, data.into)
 
@@ -148,7 +148,7 @@ class EntitiesController(Controller):
     async def undo_merge(self, api: Api, ns: NamespaceName, merge_id: MergeName) -> None:
         """Undo a merge.
 
-        Merges made before and after it stay. The page of an entity lists the merges that it stands on.
+        Earlier and later merges stay. An entity's page lists its merges.
         """
         await api.engine.entities.separate(ns, merge_id)
 
@@ -168,8 +168,8 @@ class EntitiesController(Controller):
     ) -> EntityPaths:
         """The shortest paths between two entities.
 
-        Shorter ones first, of equal ones those of stronger edges. They are looked for among the strongest neighbours of
-        both ends; what limits or the deadline leave out is told by `truncated`.
+        Shortest first; ties go to stronger edges. Only the strongest neighbours of both ends are searched; `truncated`
+        tells whether limits or the deadline left anything out.
         """
         options = _options(filters, as_of, include_superseded)
         return await api.engine.entities.paths(ns, source, target, options, max_hops=max_hops, limit=limit, words=words)
@@ -179,7 +179,7 @@ class EntitiesController(Controller):
         self,
         api: Api,
         ns: NamespaceName,
-        format: Annotated[Literal["json", "graphml"], QueryParameter(description="of the answer")] = "json",
+        format: Annotated[Literal["json", "graphml"], QueryParameter(description="format of the response")] = "json",
         limit: _Nodes = 200,
         words: _Words = False,
         filters: _Filters = None,
@@ -188,8 +188,8 @@ class EntitiesController(Controller):
     ) -> Response[EntityGraph]:
         """The graph of the most mentioned entities.
 
-        Each with the number of its community (Louvain) and its centrality (PageRank). An edge without a type says that
-        memories mention both ends; with `format=graphml`, which Gephi, yEd and networkx read, its type is `met_with`.
+        Each with its community (Louvain) and centrality (PageRank). An edge without a type means that memories mention
+        both ends; with `format=graphml`, which Gephi, yEd and networkx read, its type is `met_with`.
         """
         options = _options(filters, as_of, include_superseded)
         if format == "graphml":

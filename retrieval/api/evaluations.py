@@ -1,4 +1,4 @@
-"""Evaluations of a namespace by the judgements of its callers."""
+"""Evaluations of a namespace against its callers' judgements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from retrieval.types.evaluation import EvaluationRequest, JudgedEvaluation
 
 
 class EvaluationsController(Controller):
-    """How well the rankings are, by what callers judged."""
+    """The quality of rankings, by callers' judgements."""
 
     path = "/v1/namespaces/{ns:str}/evaluations"
     tags = ("journal",)
@@ -22,11 +22,11 @@ class EvaluationsController(Controller):
     async def evaluate_namespace(
         self, api: Api, ns: NamespaceName, data: JSONBody[EvaluationRequest]
     ) -> JudgedEvaluation:
-        """Compare ways to rank on the judged queries.
+        """Compare ranking systems on the judged queries.
 
-        Asks each query that feedback has a relevant memory for, at most the 200 judged last and at least ten: of each
-        leg alone, of equal weights, of each stage of the profile, and of another profile. Nothing of it is logged. A
-        query that one of them cannot answer counts for none and is named. All stages are tested against each other
-        system by a paired randomisation test, corrected for the number of tests.
+        Runs every query for which feedback has a relevant memory, at most the 200 judged last and at least ten, with
+        each leg alone, with equal weights, with each stage of the profile, and with another profile if named. Nothing
+        is logged. A query that one system cannot answer counts for none and is listed in `failed`. The full profile is
+        compared with every other system by a paired randomisation test, corrected for the number of tests.
         """
         return await evaluate_judgements(api.engine, ns, data)

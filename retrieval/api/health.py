@@ -1,4 +1,4 @@
-"""Whether the server lives and is ready, which version it is, and its counters."""
+"""Liveness, readiness, version, state and metrics of the server."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Liveness(Struct, frozen=True, kw_only=True):
 
 
 class Readiness(Struct, frozen=True, kw_only=True):
-    """All parts that a search needs are there."""
+    """All parts that a search needs are ready."""
 
     status: str
     checks: dict[str, bool]
 
 
 class Version(Struct, frozen=True, kw_only=True):
-    """Which Trivet this is."""
+    """The version of the server."""
 
     name: str
     version: str
@@ -41,7 +41,7 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 class ServerController(Controller):
-    """What is asked of the server itself; probes and scrapers do."""
+    """The server itself, for probes and scrapers."""
 
     tags = ("server",)
 
@@ -49,9 +49,9 @@ class ServerController(Controller):
     async def live(self, api: Api) -> Liveness:
         """Liveness.
 
-        200 as long as a restart of the process would mend nothing: it asks nothing of an external database, whose
-        absence `/health/ready` tells. 503 once the embedded database has ended and could not be started again in
-        several attempts; they go on, and 200 comes back with it.
+        200 as long as restarting the process would not help: an external database is not checked here but in
+        `/health/ready`. 503 once the embedded database has stopped and several attempts to restart it have failed;
+        attempts continue, and it is 200 again once one succeeds.
         """
         engine = api.opened
         if engine is not None and engine.postgres is not None and engine.postgres.failure is not None:
@@ -63,9 +63,9 @@ class ServerController(Controller):
         """Readiness.
 
         200 when the database is reachable, its migrations are applied, the models are loaded, the server has the
-        embedder of every namespace and the largest namespaces are in memory; else 503, whose `errors` name what is
-        missing. Whether an embedding provider answers is not asked. Searches of a namespace that is still being read
-        are answered by statements, or name in `degraded` what cannot be.
+        embedder of every namespace and the largest namespaces are in memory; else 503, with what is missing in
+        `errors`. Embedding providers are not contacted. While a namespace is loading, SQL answers its searches, and
+        `degraded` names what it cannot answer.
         """
         checks = await api.engine.readiness()
         missing = [part for part, is_ready in checks.items() if not is_ready]
@@ -82,8 +82,8 @@ class ServerController(Controller):
     async def state(self, api: Api) -> ServerState:
         """State of the server.
 
-        The findings of `trivet doctor`, the indexes that the answering process holds in memory, and how much of each
-        namespace waits for compaction.
+        The findings of `trivet doctor`, the in-memory indexes of the process that answers, and how many memories of
+        each namespace await compaction.
         """
         return await api.engine.state()
 
@@ -91,7 +91,7 @@ class ServerController(Controller):
     async def metrics(self, api: Api) -> Response[str]:
         """Metrics.
 
-        Prometheus text, of all workers together.
+        Prometheus text, for all workers together.
         """
         return Response(api.metrics.exposition().decode(), media_type=PROMETHEUS_TYPE)
 

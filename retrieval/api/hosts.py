@@ -1,7 +1,7 @@
-"""Which hosts and origins a request may name: without a key, what keeps the pages of a browser out.
+"""Which hosts and origins a request may name; without a key, this keeps web pages out.
 
-A page can reach a server on loopback in two ways: under a name of its own that is made to resolve to 127.0.0.1 (DNS
-rebinding), which the browser sends as `Host`, and by requests to other origins, which bear the page's own as `Origin`.
+A web page can reach a server on loopback in two ways: under its own host name, made to resolve to 127.0.0.1 (DNS
+rebinding), which the browser sends as `Host`, and by cross-origin requests, which carry its origin as `Origin`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _AUTHORITY = re.compile(r"(\[[\da-f:.]+\]|[^:\[\]]+)(:\d*)?")
 class HostCheck:
     """Checks `Host` and `Origin` of requests.
 
-    Answered are loopback's names, the address that the server listens on, and `TRIVET_ALLOWED_HOSTS`; with a key, but
-    without that setting, all. A request that lacks these headers was not made by a page.
+    Allows loopback names, the address that the server listens on, and `TRIVET_ALLOWED_HOSTS`; with a key but without
+    that setting, any host. A request without these headers does not come from a web page.
     """
 
     def __init__(self, settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""Long work: what is under way and how it ended; new vectors for a namespace."""
+"""Long-running jobs: their progress and outcome; new vectors for a namespace."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from retrieval.types.namespace import ReembedRequest
 
 
 class JobList(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs: those under way, then the others, newest first."""
+    """Running jobs, then the others, newest first."""
 
     jobs: list[Job]
 
 
 class JobStarted(msgspec.Struct, frozen=True, kw_only=True):
-    """The job that was begun."""
+    """The job that was started."""
 
     id: str
 
@@ -39,24 +39,24 @@ class JobsController(Controller):
         self,
         api: Api,
         request: TypedRequest,
-        namespace: Annotated[str | None, QueryParameter(description="only those of this namespace")] = None,
+        namespace: Annotated[str | None, QueryParameter(description="only jobs of this namespace")] = None,
     ) -> JobList:
         """List jobs.
 
-        Imports and other work that took more than two seconds: what is under way, whichever process does it, and the
-        last 100. One whose process died is `interrupted` twenty seconds later. Who has a token names a namespace that
-        it opens.
+        Imports and other work that takes more than two seconds, in any process: running jobs, then the others, newest
+        first, 100 at most. A job whose process died becomes `interrupted` twenty seconds later. With a token,
+        `namespace` is required.
         """
-        check_access(request.scope, namespace, writes=namespace is None)  # with a token `namespace` has to be named
+        check_access(request.scope, namespace, writes=namespace is None)  # a token needs a `namespace`
         return JobList(jobs=await api.engine.jobs.recent(namespace))
 
     @post("/namespaces/{ns:str}/reembed", status_code=202, responses=problems(404, 409))
     async def reembed_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[ReembedRequest]) -> JobStarted:
-        """Give all memories of a namespace new vectors.
+        """Compute new vectors for all memories of a namespace.
 
-        By the embedder that it has, after its model changed, or by another one, which it has from then on. The answer
-        comes at once, with the id of a job. Until it is done, searches and writes go on with the old vectors; then all
-        are replaced at once. If the server stops before, nothing has changed; the same request goes on where it
-        stopped. While one is under way, another one is a 409.
+        With its current embedder, after the model changed, or with another one, which it then keeps. The response comes
+        at once, with the id of a job. Until the job is done, searches and writes use the old vectors; then all are
+        replaced at once. If the server stops first, nothing has changed, and the same request resumes the work. While
+        one job is running, a second request is a 409.
         """
         return JobStarted(id=await api.engine.reembedding.begin(ns, data.embedder))

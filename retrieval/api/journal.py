@@ -1,4 +1,4 @@
-"""The journal: what callers say of rankings, and, where a namespace's owner wants that kept, what was asked."""
+"""The journal: feedback on rankings and, where a namespace enables it, the query log."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class JournalController(Controller):
 
     @post("/feedback", status_code=201, responses=problems(404, 409))
     async def add_feedback(self, api: Api, ns: NamespaceName, data: JSONBody[FeedbackRequest]) -> FeedbackReceipt:
-        """Say what was relevant.
+        """Report what was relevant.
 
         Stored with the ranking that was shown, for tuning. `clicked` memories must be among `shown`; `relevant`,
         `irrelevant` and `ratings` may also name memories that were missed, but they must exist. With the `search_id`
-        of a logged search, `query`, `shown` and what else is left out are taken from the query log. The same `id` with
-        the same content is stored once; with other content it is a 409. A namespace keeps the last 100,000. When a
-        memory is deleted its id stays in feedback; deleting the namespace deletes its feedback.
+        of a logged search, `query`, `shown` and other fields left out are taken from the query log. The same `id` with
+        the same content is stored once; with other content it is a 409. A namespace keeps the last 100,000. Ids of
+        deleted memories stay in feedback; deleting the namespace deletes its feedback.
         """
         return await api.engine.records.add_feedback(ns, data)
 
@@ -52,8 +52,8 @@ class JournalController(Controller):
         """List logged searches.
 
         Oldest first. Follow `next_cursor` until it is null. Searches are logged only while the namespace's setting
-        `query_log` is set; it says how many and how long they are kept and what is taken out of them. An entry is
-        written shortly after its answer.
+        `query_log` is set; it limits their number and age and says what is redacted. An entry appears shortly after
+        its answer.
         """
         return await api.engine.records.list_queries(ns, cursor=cursor or None, limit=limit)
 
@@ -66,6 +66,6 @@ class JournalController(Controller):
     ) -> Deleted:
         """Delete logged searches.
 
-        All of them, or those of the given ids.
+        All of them, or those with the given ids.
         """
         return Deleted(deleted=await api.engine.records.delete_queries(ns, ids=id))

@@ -24,7 +24,7 @@ NAMESPACE_HEADER = b"x-trivet-namespace"
 
 @asgi("/mcp", is_mount=True, copy_scope=True)
 async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
-    """Hand over what is below `/mcp`, with the namespace that it names, by its path or else by a header."""
+    """Pass requests below `/mcp` to the tools, with the namespace from the path or else from a header."""
     assert scope["type"] == ScopeType.HTTP  # noqa: S101  # for mypy
     tools: ASGIApp | None = scope["litestar_app"].state["api"].tools
     if not scope["path"].startswith("/"):  # as that of /mcpx
@@ -44,7 +44,7 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
         await send(message)
 
     await tools({**scope, "path": "/"}, receive, send_noting)
-    if is_begun:  # a stream that a stopping server cuts off: its client would take that for a failure
+    if is_begun:  # a stopping server cut off the stream: without an end, its client would see a failure
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -62,7 +62,7 @@ async def serving_tools(app: Litestar, api: AppState) -> AsyncIterator[None]:
 
 
 class _Tools:
-    """The tools, made when they are first asked for: their libraries take 30 MB and half a second."""
+    """The tools, created on first use: their libraries take 30 MB and half a second."""
 
     def __init__(self, app: Litestar, api: AppState) -> None:
         self._app = app
@@ -77,7 +77,7 @@ class _Tools:
         await tools(scope, receive, send)
 
     async def aclose(self) -> None:
-        """End them, if they were made."""
+        """Close the tools if they were created."""
         if self._making is not None:
             await cancel(self._making)
         await self._opened.aclose()
@@ -89,7 +89,7 @@ class _Tools:
         from trivet import AsyncClient
         from trivet.in_process import in_a_task
 
-        # No client: what a tool asks for is no request of an address.
+        # No client address: the rate limit does not count the requests of tools.
         transport = httpx.ASGITransport(self._app, raise_app_exceptions=False, client=None)  # type: ignore[arg-type]
         client = AsyncClient(self._settings.address, self._settings.api_key, retries=0, transport=transport)
         await self._opened.enter_async_context(client)

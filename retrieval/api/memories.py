@@ -56,7 +56,7 @@ class UpdateRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class MemoriesController(Controller):
-    """What is stored."""
+    """Stored memories."""
 
     path = "/v1/namespaces/{ns:str}/memories"
     tags = ("memories",)
@@ -68,15 +68,15 @@ class MemoriesController(Controller):
         ns: NamespaceName,
         data: JSONBody[Batch],
         may_supersede: Annotated[
-            bool, QueryParameter(description=f"also name what may be outdated now; at most {MAX_COMPARED} memories")
+            bool, QueryParameter(description=f"name memories that may be outdated now; batches of up to {MAX_COMPARED}")
         ] = False,
     ) -> AddResponse:
         """Add or replace memories.
 
         Only `text` is required. When the call returns, all three legs see the memories. The same id with the same
-        content is `unchanged`. A bad memory is `rejected` and the others are taken; when all are bad the answer is 422.
-        The namespace is created on first use. With `may_supersede`, what is created or updated names at most three
-        older memories of the same speaker in other sessions that speak of the same thing, for `supersedes`.
+        content is `unchanged`. A bad memory is `rejected` and the others are stored; if all are bad, the response is a
+        422. The namespace is created on first use. With `may_supersede`, each created or updated memory names up to
+        three older memories of the same speaker, from other sessions and about the same thing, for `supersedes`.
         """
         memories: list[Parsed] = data.memories
         results = await api.engine.add(ns, memories, may_supersede=may_supersede)
@@ -104,8 +104,8 @@ class MemoriesController(Controller):
     ) -> MemoryPage:
         """List memories.
 
-        Oldest insertion first, without those that have expired. Follow `next_cursor` until it is null. A memory that is
-        changed meanwhile comes again at the end.
+        Oldest insertion first, without expired memories. Follow `next_cursor` until it is null. A memory that is
+        changed meanwhile appears again at the end.
         """
         given = {
             "kind": kind,
@@ -131,7 +131,7 @@ class MemoriesController(Controller):
     ) -> Memory:
         """Change a memory.
 
-        A field that is left out stays; `null` clears one that may be empty.
+        Fields that are left out stay as they are; `null` clears an optional field.
         """
         return await api.engine.patch(ns, memory_id, data)
 
@@ -139,7 +139,7 @@ class MemoriesController(Controller):
     async def delete_memory(self, api: Api, ns: NamespaceName, memory_id: MemoryName) -> None:
         """Delete a memory.
 
-        Nothing of it is left in any leg.
+        It is removed from every leg.
         """
         await api.engine.delete(ns, memory_id)
 
@@ -147,9 +147,8 @@ class MemoriesController(Controller):
     async def update_memories(self, api: Api, ns: NamespaceName, data: JSONBody[UpdateRequest]) -> UpdateReceipt:
         """Change the same fields of many memories.
 
-        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`, which find what
-        the list shows, so nothing that has expired. A field that is left out stays; `null` clears one that may be
-        empty.
+        In one transaction, by `ids` (unknown ones are ignored) or by `filters`, which skip expired memories as the list
+        does. Fields that are left out stay as they are; `null` clears an optional field.
         """
         return await api.engine.update(ns, data.set, ids=data.ids, filters=data.filters)
 
@@ -157,14 +156,14 @@ class MemoriesController(Controller):
     async def delete_memories(self, api: Api, ns: NamespaceName, data: JSONBody[DeleteRequest]) -> Deleted:
         """Delete many memories.
 
-        In one transaction; by `ids`, of which those that do not exist are left out, or by `filters`. One of the two
-        must be given: to delete everything, delete the namespace.
+        In one transaction, by `ids` (unknown ones are ignored) or by `filters`. One of the two is required: to delete
+        everything, delete the namespace.
         """
         return Deleted(deleted=await api.engine.delete_many(ns, ids=data.ids, filters=data.filters))
 
 
 def parsed_filters(document: str | None, given: dict[str, Any]) -> Filters:
-    """Filters as JSON and one by one: both ways at once are fine as long as no filter is given in both.
+    """Filters given as JSON, one by one, or both ways, as long as no filter is given twice.
 
     Raises:
         InvalidInput: a bad value, or a filter given twice; `loc` names the parameter.

@@ -15,7 +15,7 @@ _SECONDS = (0.001, 0.002, 0.004, 0.006, 0.008, 0.012, 0.02, 0.035, 0.06, 0.1, 0.
 
 
 class Metrics:
-    """What `/metrics` tells: requests, stages of a search, degraded legs, embedding cache."""
+    """What `/metrics` reports: requests, stages of a search, degraded legs, embedding cache."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry(auto_describe=True)
@@ -26,7 +26,7 @@ class Metrics:
         stages = timed("trivet_stage_seconds", stage_time, ["stage"])
         self._degraded = Counter(
             "trivet_degraded",
-            "Answers that had to do without a leg, by the leg, or without the rescorer.",
+            "Answers without one of the legs, or without the rescorer, by which is missing.",
             ["leg"],
             registry=registry,
         )
@@ -54,14 +54,14 @@ class Metrics:
             self._degraded.labels(leg.leg).inc()
 
     def observe_cache(self, *, hits: int, misses: int) -> None:
-        """Take over how often the embedding cache was asked so far."""
+        """Raise the counters to the embedding cache's totals."""
         for outcome, count in (("hit", hits), ("miss", misses)):
             self._cache.labels(outcome).inc(count - self._cache_seen[outcome])
             self._cache_seen[outcome] = count
 
     def exposition(self) -> bytes:
-        """Prometheus text, version 0.0.4; with several workers, their sums, and nothing of any single process."""
-        if ValueClass is MutexValue:  # one process alone
+        """Prometheus text, version 0.0.4; with several workers, their sums without per-process metrics."""
+        if ValueClass is MutexValue:  # a single process
             return generate_latest(self._registry)
         everyone = CollectorRegistry()
         MultiProcessCollector(everyone)  # type: ignore[no-untyped-call]  # prometheus_client leaves it untyped

@@ -1,4 +1,4 @@
-"""The folder in which the workers of a server count together."""
+"""The folder for the metrics of a server's workers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory, gettempdir
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder; prometheus_client reads it when imported."""
 
-MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it has a name of its own
+MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it gets a unique name
 """Where the folder is, if this exists: a worker that counts in a file on a full disk is killed by SIGBUS."""
 
 _PREFIX = "trivet-workers-"
@@ -21,10 +21,10 @@ _PREFIX = "trivet-workers-"
 
 @contextmanager
 def metrics_folder() -> Iterator[str]:
-    """A new folder; those that killed servers have left are removed.
+    """A new folder; those left behind by killed servers are removed.
 
-    A server locks its folder, and workers that it forks hold the lock with it. An empty one may be that of a server
-    which is about to lock it.
+    A server locks its folder, and its forked workers share the lock. An empty folder may belong to a server that is
+    about to lock it.
     """
     parent = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else gettempdir()
     for left in Path(parent).glob(f"{_PREFIX}*"):
@@ -37,7 +37,7 @@ def metrics_folder() -> Iterator[str]:
 
 @contextmanager
 def _locked(folder: str | Path, kind: int) -> Iterator[None]:
-    """Hold a lock on a folder; raises OSError if it is none, or locked while `kind` does not wait."""
+    """Hold a lock on a folder; raises OSError if it is no folder, or is locked and `kind` does not wait."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(descriptor, kind)

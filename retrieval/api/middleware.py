@@ -1,4 +1,4 @@
-"""What happens to every HTTP request before it is routed: its id, its clock, its host, its key, its path."""
+"""What happens to every HTTP request before it is routed: request id, timing, host, key, path."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from retrieval.errors import InvalidInput
 access_log = logging.getLogger("retrieval.api.access")
 
 UNROUTED, OTHER = "unmatched", "other"
-"""The labels of requests that no route took, so that made-up paths and methods cannot fill the registry."""
+"""Labels of requests that match no route, so that made-up paths and methods cannot fill the registry."""
 
 MOUNT = "/mcp"
 """The route of the one mount, which has no template."""
@@ -39,9 +39,9 @@ _LIKE_A_ROUTE = re.compile("/memories/(bulk|delete|update)(?=/|$)")
 class Gateway(ASGIMiddleware):
     """Wraps the router.
 
-    Gives each response an `X-Request-Id` (the caller's, where it sent a plain one), refuses requests
-    to other hosts, from other origins, too many or without the key, keeps the path percent-encoded for the router, and
-    measures.
+    Gives each response an `X-Request-Id` (the caller's if it sent a plain one), refuses requests to other hosts, from
+    other origins, above the rate limit or without the key, keeps the path percent-encoded for the router, and records
+    metrics.
     """
 
     scopes = (ScopeType.HTTP,)
@@ -58,7 +58,7 @@ class Gateway(ASGIMiddleware):
         request_id = request_id_of(scope)
         scope["state"]["request_id"] = request_id.decode()
         if scope["method"] == "HEAD" and not scope["path"].lstrip("/").startswith(MOUNT[1:]):  # a GET there never ends
-            scope = {**scope, "method": "GET"}  # what sends the answer leaves out its body
+            scope = {**scope, "method": "GET"}  # uvicorn leaves out the body
         scope["path"] = encoded_path(scope)
         status: int | None = None
 
@@ -93,13 +93,13 @@ class Gateway(ASGIMiddleware):
                 access_log.debug("%s %s %d %.2f ms", scope["method"], route, told, seconds * 1000.0)
 
     def _too_many(self, scope: HTTPScope) -> ProblemDetailsException | None:
-        """The problem of an address that has sent too many; keys that are guessed count, probes do not."""
+        """The problem for an address above the rate limit; wrong keys count, probes do not."""
         return None if self._rate is None or is_open(scope["path"]) else self._rate.refusal(scope)
 
     def _unauthorized(self, scope: HTTPScope) -> ProblemDetailsException | None:
-        """The problem to refuse with, and its challenge (RFC 6750); None where no key is needed or it is right.
+        """The problem to refuse with, and its challenge (RFC 6750); None if no key is needed or it is right.
 
-        Keys are compared in time that does not depend on the one given. A token is kept for `check_access`.
+        Keys are compared in constant time. A token is kept for `check_access`.
         """
         api_key = self._state.settings.api_key
         if api_key is None or is_open(scope["path"]):
@@ -131,10 +131,10 @@ def route_of(scope: HTTPScope) -> str:
 
 
 def encoded_path(scope: HTTPScope) -> str:
-    """The path as the client sent it, still percent-encoded, so that a name in it may hold a slash.
+    """The path as the client sent it, still percent-encoded, so that a name in it may contain a slash.
 
-    A memory may be called `bulk`, `delete` or `update`. Its first letter is encoded, too, lest the router take it for
-    the route of that name, to which one posts.
+    A memory may be called `bulk`, `delete` or `update`. Its first letter is encoded, too, so that the router does not
+    match the POST route of that name.
     """
     raw: bytes | None = scope.get("raw_path")
     path = quote(scope["path"]) if raw is None else raw.partition(b"?")[0].decode("latin-1")

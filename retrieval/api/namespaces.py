@@ -26,7 +26,10 @@ class NamespacesController(Controller):
 
     @get(opt={READS: True})
     async def list_namespaces(self, api: Api, request: TypedRequest) -> NamespaceList:
-        """List namespaces: with a token those that it opens."""
+        """List namespaces.
+
+        With a token, only those that it opens.
+        """
         token = token_in(request.scope)
         names = None if token is None else token.namespaces
         return NamespaceList(namespaces=await api.engine.list_namespaces(names))
@@ -35,9 +38,9 @@ class NamespacesController(Controller):
     async def put_namespace(self, api: Api, ns: NamespaceName, data: JSONBody[NamespaceInput]) -> NamespaceInfo:
         """Create a namespace or change its settings.
 
-        What is left out stays as it is, or is as by default in a new namespace. The language of analysis and the
+        Settings that are left out stay as they are, or get their defaults in a new namespace. The language and the
         embedder cannot be changed once there are memories: that is a 409; `reembed` changes the embedder. Adding
-        memories to a namespace that does not exist creates it, so this is only for settings.
+        memories to a namespace that does not exist creates it, so this is only needed for settings.
         """
         return await api.engine.put_namespace(ns, data)
 
@@ -55,7 +58,7 @@ class NamespacesController(Controller):
     ) -> NamespaceReceipt:
         """Delete a namespace with everything in it.
 
-        One transaction; the receipt counts what is gone. `confirm` must be the namespace's name once more, so that no
+        In one transaction; the receipt counts what was deleted. `confirm` must repeat the namespace's name, so that no
         shortened path, such as that of a memory called `..`, can delete everything.
         """
         if confirm != ns:

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the API pages: what Litestar knows of the handlers, and what it does not."""
+"""The OpenAPI document and the API pages: what Litestar derives from the handlers, and the rest."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from retrieval.types.namespace import NamespaceInfo
 from retrieval.types.search import Filters, SearchResult
 
 _TEXTS = msgspec.json.decode(resources.files(__package__).joinpath("openapi.json").read_bytes())
-"""What is said of the whole and of each tag, and examples: of filters, and by operation `request` and `response`."""
+"""Descriptions of the API and of each tag, and examples: of filters, and by operation `request` and `response`."""
 
 _FIELDS = msgspec.json.decode(resources.files(__package__).joinpath("fields.json").read_bytes())
-"""What is said of fields that do not say it themselves: `own` by struct and name, `any` by name alone."""
+"""Descriptions of fields: `own` by struct and name, before the struct's; `any` by name alone, where there is none."""
 
 _REQUEST_ID = "X-Request-Id"
 _ATTRIBUTE = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
@@ -51,21 +51,21 @@ _STREAMED: Mapping[str, tuple[type[msgspec.Struct] | None, type[msgspec.Struct]]
     "bulk_add_memories": (MemoryInput, BulkResult),
     "export_namespace": (None, MemoryInput),
 }
-"""What is not one JSON document, and of what the lines of its body and of its answer are."""
+"""Operations with streams of JSON lines: the types of a line of the body and of the response."""
 
 
 class StructSchemas(OpenAPISchemaPlugin):
-    """Notes which structs handlers read and write; msgspec itself says what their schemas are."""
+    """Collects the structs that handlers read and write; msgspec makes their schemas."""
 
     def __init__(self) -> None:
         self.structs: set[type[msgspec.Struct]] = {Problem, Filters, AddRequest, BulkResult}
 
     def is_plugin_supported_field(self, field_definition: FieldDefinition) -> bool:
-        """Structs are."""
+        """Whether it is a struct."""
         return field_definition.is_subclass_of(msgspec.Struct)
 
     def to_openapi_schema(self, field_definition: FieldDefinition, schema_creator: Any) -> Schema:
-        """A component of the struct's name, which `complete` fills."""
+        """A component with the struct's name, which `complete` fills."""
         if field_definition.annotation is Batch:
             field_definition = FieldDefinition.from_annotation(AddRequest)
         self.structs.add(field_definition.annotation)
@@ -74,7 +74,7 @@ class StructSchemas(OpenAPISchemaPlugin):
 
 
 class Rendered(OpenAPIRenderPlugin):
-    """Serves what is made at its first request: to make it takes as long as all else of an application."""
+    """Serves content made at its first request: making it takes as long as the rest of the application."""
 
     def __init__(self, make: Callable[[], bytes], *, path: str, media_type: MediaType = MediaType.HTML) -> None:
         super().__init__(path=path, media_type=media_type)
@@ -86,7 +86,7 @@ class Rendered(OpenAPIRenderPlugin):
 
 
 def config(pages: Sequence[Rendered], server_url: str, *, with_key: bool) -> OpenAPIConfig:
-    """What is said of the whole; `pages` are served below `/docs`, `with_key` tells whether a key is configured."""
+    """Litestar's configuration; `pages` are served below `/docs`, `with_key` tells whether a key is configured."""
     return OpenAPIConfig(
         title="Trivet",
         version=installed_version(),
@@ -99,7 +99,7 @@ def config(pages: Sequence[Rendered], server_url: str, *, with_key: bool) -> Ope
         components=Components(
             headers={
                 _REQUEST_ID: OpenAPIHeader(
-                    description="names this request in the server's log",
+                    description="identifies this request in the server's log",
                     schema=Schema(type="string"),  # type: ignore[arg-type]
                 )
             },
@@ -141,7 +141,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
 
 
 def _describe_fields(components: Mapping[str, dict[str, Any]]) -> None:
-    """Say what each field is for: by `fields.json` for its struct, in its own words or its class's, or any field's."""
+    """Describe each field: by `fields.json` for its struct, else its type, its class's docstring, or for any struct."""
     for name, component in components.items():
         text, _, attributes = cleandoc(component.get("description", "")).partition("\n\nAttributes:\n")
         component["description"] = " ".join(text.split())
@@ -162,7 +162,7 @@ def _lines(kind: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _add_examples(operation: Mapping[str, Any], examples: Mapping[str, Any]) -> None:
-    """`request` for the body, `response` for every success; of a stream a list of its lines."""
+    """`request` for the body, `response` for every success; for a stream, a list of its lines."""
     successes = [response for status, response in operation["responses"].items() if status < "400"]
     for key, parts in (("request", [operation.get("requestBody", {})]), ("response", successes)):
         for content in (part.get("content", {}) for part in parts if key in examples):

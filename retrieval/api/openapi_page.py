@@ -34,7 +34,7 @@ EXAMPLE_NAMES = {
     "merge_id": "0199f0a0-7c00-7000-8000-000000000000",
     "name": "default",
 }
-"""What stands in the paths of the examples."""
+"""Names in the paths of the examples."""
 
 _BOUNDS = {
     "minimum": "at least {}",
@@ -53,7 +53,7 @@ EXAMPLE_QUERIES = {
 
 
 def page(document: Mapping[str, Any]) -> bytes:
-    """The page: every operation with its parameters, its fields and a command that works, then all types."""
+    """The page: every operation with its parameters, its fields and a working command, then all types."""
     sections, contents = [], []
     for tag in document["tags"]:
         sections.append(f'<h2 id="{tag["name"]}">{escape(tag["name"])}</h2><p>{_prose(tag["description"])}</p>')
@@ -139,7 +139,7 @@ def _row(name: str, place: str, schema: Mapping[str, Any], text: str, *, is_requ
 
 
 def description_of(schema: Mapping[str, Any]) -> str:
-    """What a field's schema says of it, at its top or in an alternative; empty if it says nothing."""
+    """The description in a field's schema, at its top or in an alternative; empty if there is none."""
     told = (one.get("description") for one in (schema, *schema.get("anyOf", ())))
     text: str = next(filter(None, told), "")
     return text
@@ -150,7 +150,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
 
 
 def kind_of(schema: Mapping[str, Any], link: Callable[[str], str], show: Callable[[Any], str]) -> str:
-    """The type of a value in words; `link` writes the name of a type that it is made of, `show` a value."""
+    """The type of a value in words; `link` renders the name of a type, `show` a value."""
     kind = partial(kind_of, link=link, show=show)
     if "$ref" in schema:
         return link(schema["$ref"].rpartition("/")[2])
@@ -167,7 +167,7 @@ def kind_of(schema: Mapping[str, Any], link: Callable[[str], str], show: Callabl
 
 
 def meaning(text: str, schema: Mapping[str, Any]) -> str:
-    """What is said of a field, and its bounds, also those of the alternative to null, as sentences."""
+    """A field's description and its bounds, also those of the alternative to null, as sentences."""
     bounds = [
         words.format(f"{one[key]:,.12g}")  # Litestar has made floats of some
         for one in (schema, *schema.get("anyOf", ()))
@@ -204,6 +204,6 @@ def _curl(document: Mapping[str, Any], method: str, path: str, operation: Mappin
 
 
 def _prose(text: str) -> str:
-    """Escaped text; what stands between backticks becomes code."""
+    """Escaped text; what is between backticks becomes code."""
     pieces = escape(text).split("`")
     return "".join(f"<code>{piece}</code>" if at % 2 else piece for at, piece in enumerate(pieces))

@@ -1,4 +1,4 @@
-"""What the standard `OTEL_*` variables ask for. Without them nothing of OpenTelemetry is imported."""
+"""Tracing as the standard `OTEL_*` variables configure it. Without them OpenTelemetry is not imported."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL
 _PROTOCOL = "http/protobuf"
 _HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 _HEADER = re.compile(r"([\w!#$%&'*+.^`|~-]+[ \t]*=[ !#-+\--:<-\[\]-~]*)?", re.ASCII)
-"""What the SDK takes between two commas; of anything else, such as `NAME: KEY`, it logs the key."""
+"""What the SDK accepts between two commas; of anything else, such as `NAME: KEY`, it logs the key."""
 
 
 def tracing_by(environ: Mapping[str, str]) -> Tracing | None:
-    """The traces that are asked for: by an exporter's name, or by the address of a collector.
+    """Tracing as configured, by an exporter's name or a collector's address; None if it is off.
 
     These variables are read here, all others by OpenTelemetry's SDK.
 

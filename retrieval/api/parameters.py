@@ -1,6 +1,6 @@
-"""What handlers take from the path, the query string and the body, and what is refused before one is called.
+"""Path, query and body parameters of handlers, and the checks before a handler is called.
 
-Large bodies are decoded in a thread, in pieces that do not hold the interpreter for long (`retrieval.validation`).
+Large bodies are decoded in a thread, in pieces that do not hold the GIL for long (`retrieval.validation`).
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ JSON_TYPE = "application/json"
 NDJSON_TYPE = "application/x-ndjson"
 
 MAX_BODY_BYTES: Final = 1024 * 1024
-"""Longest body of what is neither a batch nor a conversation."""
+"""Longest body, except for batches and conversations."""
 
 MAX_CONVERSATION_BYTES: Final = 4 * 1024 * 1024
 MAX_BYTES: Final = "max_bytes"
-"""The key of a handler's `opt` under which another limit of its body stands."""
+"""Key in a handler's `opt` for another limit of its body."""
 
 
 class AddRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A batch. Each memory is taken or rejected by itself."""
+    """A batch. Each memory is accepted or rejected on its own."""
 
     memories: Annotated[list[MemoryInput], Meta(min_length=1, max_length=MAX_BATCH)]
 
 
 class Batch(Struct, frozen=True, kw_only=True):
-    """An `AddRequest` as a handler gets it: what is wrong with a memory, an `InvalidInput`, stands in its place."""
+    """An `AddRequest` as a handler gets it: an invalid memory is replaced by its `InvalidInput`."""
 
     memories: list[Any]
 
 
 class TypedRequest(Request[None, None, Any]):
-    """A request whose body is decoded as what its handler takes as `data`: strictly, and within bounds."""
+    """A request whose body is decoded, strictly and within limits, as the type of its handler's `data`."""
 
     async def json(self) -> Any:
         """The body.
@@ -65,7 +65,7 @@ class TypedRequest(Request[None, None, Any]):
 
 
 async def check_body(request: Request[Any, Any, Any]) -> None:
-    """Refuse a body that is too long, of another media type, or empty, before a handler gets it.
+    """Refuse a body that is too long, of the wrong media type, or empty, before a handler gets it.
 
     Raises:
         HTTPException: 413, 415.
@@ -103,7 +103,7 @@ def _decoder_of(kind: Any) -> Callable[[bytes], Any]:
 
 
 def require_media_type(request: Request[Any, Any, Any], wanted: str, *, body_is_empty: bool) -> None:
-    """Refuse a body that is declared to be something else than UTF-8 of the wanted type, or to be compressed.
+    """Refuse a body that is not declared as uncompressed UTF-8 of the wanted type.
 
     Raises:
         HTTPException: 415.
@@ -131,13 +131,13 @@ NamespaceName = Annotated[str, _in_path("the namespace: letters and digits of an
 MemoryName = Annotated[str, _in_path("the memory's id, percent-encoded, slashes included", 256)]
 DocumentName = Annotated[str, _in_path("the document's id, percent-encoded, slashes included", MAX_ID_CHARS)]
 ProfileName = Annotated[str, _in_path("the profile: letters and digits of any script or any of `_ . : + -`", 100)]
-EntityName = Annotated[str, _in_path("the entity's id, as lists and pages have it", 16)]
+EntityName = Annotated[str, _in_path("the entity's id, from a list or page", 16)]
 MergeName = Annotated[str, _in_path("the merge's id", 36)]
-Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the page before")]
-Limit = Annotated[int, QueryParameter(ge=1, le=1_000, description="most entries of the page")]
+Cursor = Annotated[str | None, QueryParameter(description="`next_cursor` of the previous page")]
+Limit = Annotated[int, QueryParameter(ge=1, le=1_000, description="maximum number of entries per page")]
 
 _TIME_WITHOUT_PLUS = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+ \d\d:\d\d")
-"""What a time becomes whose + is not percent-encoded."""
+"""A time whose + was not percent-encoded."""
 
 _NOT_QUERY = frozenset({"api", "data", "request", "self"})
 _FIELDS = {
@@ -148,13 +148,13 @@ _FIELDS = {
     "merge_id": "merge_id",
     "name": "name",
 }
-"""What the parts of a path are called in problems."""
+"""Names of path parameters in problems."""
 
 
 async def check_request(request: Request[Any, Any, Any]) -> Response[None] | None:
-    """Decode the names in the path, and refuse what the token does not open or a query string or body that is wrong.
+    """Decode the names in the path; refuse what the token does not allow, and a bad query string or body.
 
-    OPTIONS is answered here: the router's own answer names only the first handler that it met at a path.
+    OPTIONS is answered here: the router's own answer names only the first handler of a path.
 
     Raises:
         HTTPException: as `check_body` does, or 403.
@@ -163,7 +163,7 @@ async def check_request(request: Request[Any, Any, Any]) -> Response[None] | Non
     if request.method == HttpMethod.OPTIONS:
         state: AppState = request.app.state.api
         return Response(None, status_code=204, headers={"allow": state.allowed[request.scope["path_template"]]})
-    encoded = request.scope["path_params"]  # the router keeps it for the next request
+    encoded = request.scope["path_params"]  # the router reuses it for the next request
     names = {part: unquoted(value, _FIELDS[part]) for part, value in encoded.items() if part in _FIELDS}
     request.scope["path_params"] = {**encoded, **names}
     check_route(request, names.get("ns"))
@@ -203,7 +203,7 @@ def _check_query(request: Request[Any, Any, Any], query_string: bytes) -> None:
 
 
 def unquoted(segment: str, field: str) -> str:
-    """A name in a path or a header; its bytes, if it is not all percent-encoded, are given as Latin-1.
+    """A decoded name from a path or header; bytes that are not percent-encoded arrive as Latin-1.
 
     Raises:
         InvalidInput: it is not UTF-8.

@@ -80,10 +80,10 @@ STATUS_OF: Mapping[type[Exception], int] = {
     EmbeddingFailed: 503,
     StoreError: 503,
 }
-"""The status of each error that may be told to the caller; all others are 500 without their message."""
+"""The status of each error whose message the caller may see; all others are a 500 without their message."""
 
 _SHORTAGES = frozenset({errno.EAGAIN, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC})
-"""What the server's machine has not enough of at the moment: disk, open files, processes, memory."""
+"""The server's machine is short of disk space, open files, processes or memory."""
 
 TITLES: Mapping[int, str] = {
     400: "Bad request",
@@ -106,7 +106,7 @@ _ROUTER_DETAILS: Mapping[int, str] = {
     405: "This path does not take this method; the header Allow names those that it takes",
     413: "The body is longer than the server takes; add large amounts in several batches or by the bulk path",
 }
-"""What to say of the errors that the router raises by itself."""
+"""Details of errors that the router itself raises."""
 
 
 def type_of(status: int) -> str:
@@ -117,7 +117,7 @@ def type_of(status: int) -> str:
 def problem(
     status: int, detail: str, errors: Sequence[ProblemField] | None = None, headers: Mapping[str, str] | None = None
 ) -> ProblemDetailsException:
-    """A problem of the table's title and type; long details are cut."""
+    """A problem with the table's title and type; long details are cut."""
     return ProblemDetailsException(
         status_code=status,
         type_=type_of(status),
@@ -134,7 +134,7 @@ def allow(methods: Collection[str]) -> str:
 
 
 def problems(*statuses: int) -> dict[int, ResponseSpec]:
-    """The problems of an operation for the OpenAPI document, beside those that many have."""
+    """The problems specific to an operation, for the OpenAPI document."""
     return {status: ResponseSpec(None, description=TITLES[status]) for status in statuses}
 
 
@@ -153,9 +153,9 @@ def faults_of(error: InvalidInput) -> list[ProblemField]:
 
 
 def describe(error: Exception) -> ProblemDetailsException:
-    """What the caller is told of an error. Nothing of an unexpected one.
+    """The problem that the caller sees for an error; it reveals nothing about an unexpected one.
 
-    The router's own InternalServerException says that the client went away while it sent its body.
+    The router raises InternalServerException if the client disconnects while sending its body.
     """
     if isinstance(error, InternalServerException):
         return problem(400, "The body ended before its end")
@@ -183,7 +183,7 @@ _MISSING = re.compile(r"Missing required \w+ parameter '(\w+)'")
 
 
 def bad_parameter(request: Request[Any, Any, Any], error: ValidationException) -> Response[dict[str, Any]]:
-    """The problem of a parameter that is not what its handler takes."""
+    """The problem for an invalid parameter."""
     fault: Exception = error
     if isinstance(error.__cause__, msgspec.ValidationError):
         fault = invalid_input(error.__cause__, request.route_handler.signature_model)
@@ -196,17 +196,17 @@ PROBLEMS = ProblemDetailsPlugin(ProblemDetailsConfig(exception_to_problem_detail
 
 
 def logging_failures(settings: Settings) -> Callable[[Exception, Scope], Awaitable[None]]:
-    """What an application does after every exception: those that are the server's fault are logged."""
+    """A hook that logs exceptions that are the server's fault."""
 
     async def log(error: Exception, scope: Scope) -> None:
-        if describe(error).status_code >= 500 and not isinstance(error, NotReady):  # which is no failure
+        if describe(error).status_code >= 500 and not isinstance(error, NotReady):  # not a failure
             log_failure(error, scope["state"].get("request_id", "-"), settings.secrets)
 
     return log
 
 
 def log_failure(error: Exception, request_id: str, secrets: Sequence[str]) -> None:
-    """Log an error with its traceback, and with the cause alone where the table knows it."""
+    """Log an error with its traceback; for a 503 only its type and message."""
     status = describe(error).status_code
     known = f"{type(error).__name__}: {error}"
     text = known if status == 503 else "".join(traceback.format_exception(error))

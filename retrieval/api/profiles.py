@@ -57,7 +57,7 @@ class ProfilesController(Controller):
     ) -> ProfileInfo:
         """A profile with its versions and their history.
 
-        `shown` has the parameters and the gate's report of the live version, or of the one asked for.
+        `shown` has the parameters and the gate report of the live version, or of the requested one.
         """
         return await api.engine.profiles.describe(name, version)
 
@@ -65,9 +65,9 @@ class ProfilesController(Controller):
     async def put_profile(self, api: Api, name: ProfileName, data: JSONBody[ProfileInput]) -> Response[StoredVersion]:
         """Write a new version of a profile.
 
-        It is not live until it is promoted; a search may name it as `name@version`. What is left out is as in the live
-        version, or where none is live as in `default`: what a version that is not live yet has changed has to be given
-        again. The parameters of the newest version again are a 200 and no new version.
+        It is not live until it is promoted; a search may name it as `name@version`. Parameters that are left out are
+        those of the live version, or of `default` if none is live: repeat the changes of a version that is not live
+        yet. If nothing differs from the newest version, the response is a 200 and no version is written.
         """
         book = api.engine.profiles
         profile, is_new = await book.write(name, data, note=data.note)
@@ -79,32 +79,32 @@ class ProfilesController(Controller):
     ) -> ProfileInfo:
         """Make a version of a profile live.
 
-        Without a body, the newest. Every server process sees it within about a second. A version that did not come
-        with Trivet needs a gate report that lets it pass (`trivet tune`, `trivet profile check`), against the version
-        of this name that is live now; without one it is a 409.
+        Without a body, the newest. Every server process sees it within about a second. A version that is not shipped
+        with Trivet needs a passing gate report (`trivet tune`, `trivet profile check`) against the version of this name
+        that is live now; without one, the response is a 409.
         """
         await api.engine.profiles.promote(name, data.version)
         return await api.engine.profiles.describe(name)
 
     @post(ITEM + "/rollback", status_code=200, responses=problems(404, 409))
     async def rollback_profile(self, api: Api, name: ProfileName) -> ProfileInfo:
-        """Make the version live that was so before.
+        """Make the previous live version live again.
 
-        Twice goes back two promotions. Where none was live before it is a 409.
+        Calling it twice goes back two promotions. If none was live before, the response is a 409.
         """
         await api.engine.profiles.rollback(name)
         return await api.engine.profiles.describe(name)
 
     @get(SHADOW, responses=problems(404))
     async def get_profile_shadow(self, api: Api, name: ProfileName) -> ProfileShadow:
-        """What answers beside the live version."""
+        """The shadow version, and how its answers compare."""
         return await api.engine.shadow(name)
 
     @put(SHADOW, responses=problems(404, 409))
     async def put_profile_shadow(self, api: Api, name: ProfileName, data: JSONBody[ShadowSettings]) -> ProfileShadow:
-        """Let a version answer a share of the queries, unseen.
+        """Let a version answer a share of the queries in shadow mode.
 
-        Callers get the live version's answers; those of the other are compared with them.
+        Callers get the live version's answers; the shadow version's answers are only compared with them.
         """
         await api.engine.profiles.set_shadow(name, data.version, data.share)
         return await api.engine.shadow(name)

@@ -13,14 +13,14 @@ from retrieval.api.problems import problem
 
 _MINUTE_NS = 60 * 10**9
 _ADDRESSES = 65_536
-"""Most addresses that are remembered, those heard from last."""
+"""Most addresses remembered; the least recently seen are dropped."""
 
 
 class RateLimit:
-    """Lets through so many requests of an address at once, and as many in each minute that follows.
+    """Lets an address send `per_minute` requests at once, and as many in each following minute.
 
-    A leaky bucket as the generic cell rate algorithm keeps it (ITU-T I.371): of an address only the time is known at
-    which its bucket will be empty. What is refused does not count.
+    A leaky bucket, by the generic cell rate algorithm (ITU-T I.371): it stores only the time at which an address's
+    bucket will be empty. Refused requests do not count.
     """
 
     def __init__(self, per_minute: int) -> None:
@@ -45,7 +45,7 @@ class RateLimit:
 
 
 def _sender(address: str) -> str | bytes:
-    """Who sends from an address; whoever has one of IPv6 has all that share its first 64 bits."""
+    """The sender at an address; for IPv6 its first 64 bits, as one sender has all addresses that share them."""
     if ":" not in address:
         return address
     found = IPv6Address(address)

@@ -25,7 +25,7 @@ Answer = TypeVar("Answer", SearchResponse, ContextResponse)
 
 
 class SearchController(Controller):
-    """What is asked of memories."""
+    """Searches, context packs, classification."""
 
     path = "/v1"
     tags = ("retrieval",)
@@ -34,14 +34,14 @@ class SearchController(Controller):
     async def search(self, api: Api, ns: NamespaceName, data: JSONBody[SearchRequest]) -> SearchResponse:
         """Ranked memories.
 
-        Three legs run side by side: `vector` (embeddings), `bm25` (words) and `graph` (entities, walking on from what
-        the other two found first). Their rankings, cut where they say nothing any more, are fused by weighted
-        reciprocal ranks. `mode` picks how: `adaptive` weighs the legs by the query's intent and by what they found,
-        `hybrid` by the profile's fixed weights, the others run one leg. `weights` overrides both. A turn of a session
-        is found with the turns around it. A time in the query ("in June", "last week", counted from
-        `query_timestamp`) is a preference. Filters hold in every leg, before the cut to `top_k`. `as_of` answers as
-        the namespace stood then. A leg that fails or is late is named in `degraded` and the others answer; when none
-        answers it is a 503.
+        Three legs run in parallel: `vector` (embeddings), `bm25` (words) and `graph` (entities, walking on from the
+        other legs' top hits). Weak hits are dropped, and weighted reciprocal rank fusion combines the rankings. `mode`
+        sets the weights: `adaptive` derives them from the query's intent and the legs' results, `hybrid` uses the
+        profile's fixed weights, the other modes run one leg. `weights` overrides both. A turn of a session is matched
+        together with the turns around it. A time in the query ("in June", "last week", counted from
+        `query_timestamp`) is a preference, not a filter. Filters apply in every leg, before the cut to `top_k`. `as_of`
+        searches the namespace as it was at that time. A leg that fails or times out is named in `degraded` and the
+        others answer; if none answers, the response is a 503.
         """
         return _observed(api, await api.engine.search(ns, data))
 
@@ -54,20 +54,20 @@ class SearchController(Controller):
     async def context(self, api: Api, ns: NamespaceName, data: JSONBody[ContextRequest]) -> ContextResponse:
         """A context pack.
 
-        A search whose results are rendered into the text that an assistant puts in its prompt: deduplicated, cited,
-        within `max_tokens`, facts apart from turns, turns grouped by session with the question or answer they need,
-        long texts as excerpts around the match. `query` or `messages` is required; nothing that `messages` holds comes
-        back. `tokens_used` counts the whole text, headers and citations included, and never exceeds `max_tokens`; what
-        does not fit is skipped and listed in `dropped`.
+        A search whose results are rendered as text for an assistant's prompt: deduplicated, cited, within
+        `max_tokens`, facts separate from turns, turns grouped by session with the question or answer they need, long
+        texts as excerpts around the match. `query` or `messages` is required; nothing that is already in `messages` is
+        returned. `tokens_used` counts the whole text, headers and citations included, and never exceeds `max_tokens`;
+        what does not fit is skipped and listed in `dropped`.
         """
         return _observed(api, await api.engine.context(ns, data))
 
     @post("/classify", status_code=200, opt={READS: True}, responses=problems(404))
     async def classify(self, api: Api, request: TypedRequest, data: JSONBody[ClassifyRequest]) -> ClassifyResponse:
-        """The intent of a query and the weights that it alone asks for.
+        """The intent of a query and its leg weights.
 
-        Nothing is searched. In a search of mode `adaptive` what the legs find moves these weights. Name the
-        `namespace` that would be searched: it may have a profile, and with it a classifier and weights, of its own.
+        Nothing is searched. A search in mode `adaptive` also adjusts the weights to the legs' results. Name the
+        `namespace` that you would search: it may have its own profile, with its own classifier and weights.
         """
         if data.namespace is not None:
             check_access(request.scope, data.namespace, writes=False)
@@ -75,7 +75,7 @@ class SearchController(Controller):
 
 
 def _observed(api: AppState, answer: Answer) -> Answer:
-    """The answer, counted; its stages in the next turn of the event loop, when it has been sent."""
+    """Count an answer and return it; its stages are counted in the event loop's next turn, after it has been sent."""
     embedders = api.engine.embedders
     api.metrics.observe_cache(hits=embedders.hits, misses=embedders.misses)
     asyncio.get_running_loop().call_soon(api.metrics.observe_answer, answer.timings_ms, answer.degraded)

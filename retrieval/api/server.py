@@ -38,23 +38,23 @@ logger = logging.getLogger(__name__)
 APP = f"{__name__}:app_from_env"
 
 SEND_TIMEOUT_S = 300.0
-"""How long a client may take nothing of an answer before its connection is closed: an export holds a snapshot."""
+"""How long a client may read nothing of a response before its connection is closed: an export holds a snapshot."""
 
 START_METHOD = "fork" if sys.platform == "linux" else "spawn"
-"""How workers start: elsewhere the system's libraries may not be forked."""
+"""How workers start: the system libraries of other platforms are not fork-safe."""
 
 _PR_SET_PDEATHSIG = 1
 """Linux's `prctl`: the signal that a process gets when its parent ends."""
 
 GRACE_S = 10
-"""How long requests under way may take to end once the server is told to stop."""
+"""How long running requests may take to finish once the server is told to stop."""
 
 
 def run(settings: Settings) -> None:
-    """Serve until SIGINT or SIGTERM, then end the requests under way and return.
+    """Serve until SIGINT or SIGTERM, then finish running requests and return.
 
-    With more than one worker, this process only watches them, and SIGHUP replaces them one by one; else that is an end,
-    too.
+    With several workers, this process only supervises them, and SIGHUP replaces them one by one; otherwise SIGHUP
+    stops the server, too.
 
     Raises:
         SettingsError: a public address without a key, an address that cannot be used.
@@ -73,7 +73,7 @@ def run(settings: Settings) -> None:
 
 @cache
 def app_from_env() -> Litestar:
-    """The application of a worker process, by its environment."""
+    """The application of a worker process, configured by its environment."""
     from retrieval.api.app import create_app
 
     settings = Settings.from_env()
@@ -82,7 +82,7 @@ def app_from_env() -> Litestar:
 
 
 def check_exposure(settings: Settings) -> None:
-    """Refuse to listen to others than this machine without a key.
+    """Refuse to listen beyond this machine without a key.
 
     Raises:
         SettingsError: the address is not a loopback one and there is no key.
@@ -108,7 +108,7 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
         raise SettingsError(f"Cannot listen on {settings.host}: {exc.strerror}") from exc
     with listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform == "linux":  # elsewhere the system's own patience
+        if sys.platform == "linux":  # elsewhere the system's default applies
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SEND_TIMEOUT_S * 1000))
         try:
             listener.bind(address)
@@ -129,9 +129,9 @@ def _is_loopback(host: str) -> bool:
 
 
 class _Server(uvicorn.Server):
-    """Stops at a signal without raising it again, so that what is open is closed and the status is 0.
+    """Stops on a signal without raising it again, so that resources are closed and the exit status is 0.
 
-    It stops as well where the embedded database can never come back.
+    It also stops if the embedded database cannot come back.
     """
 
     def __init__(self, config: uvicorn.Config, postgres: EmbeddedPostgres | None) -> None:
@@ -145,7 +145,7 @@ class _Server(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         stops = [signal.SIGINT, signal.SIGTERM]
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
             stops.append(signal.SIGHUP)
         former = {number: signal.signal(number, self.handle_exit) for number in stops}
         try:
@@ -156,10 +156,10 @@ class _Server(uvicorn.Server):
 
 
 class _Workers(Multiprocess):
-    """Ends them all where the embedded database can never come back, or where they do not start in the beginning.
+    """Supervises workers: ends all if the embedded database cannot come back, or if one of the first fails to start.
 
-    Later a worker that does not start in the place of one that died is started again: the database may be away, which
-    the others tell their callers until it is back.
+    Later, a replacement for a dead worker that fails to start is started again: the database may be down, and the
+    other workers report that to their callers until it is back.
     """
 
     def __init__(self, config: uvicorn.Config, listener: socket.socket, postgres: EmbeddedPostgres | None) -> None:
@@ -186,7 +186,7 @@ class _Workers(Multiprocess):
 
 
 def config(app: Litestar | str, settings: Settings) -> uvicorn.Config:
-    """How uvicorn serves an application, or the one that a function of this name makes."""
+    """Uvicorn's configuration for an application or the name of its factory."""
     return uvicorn.Config(
         app,
         factory=isinstance(app, str),
@@ -200,7 +200,7 @@ def config(app: Litestar | str, settings: Settings) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # nothing asks where a request came from
+        proxy_headers=False,  # the rate limit counts by the connection's address
         timeout_graceful_shutdown=GRACE_S,
         timeout_keep_alive=KEEP_ALIVE_S,
     )
@@ -240,9 +240,9 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
 
 
 def _share_with_forks(postgres: EmbeddedPostgres | None) -> None:
-    """Load what every worker needs, so that those forked from now on share its memory, and prepare for forking.
+    """Load what every worker needs, so that workers forked later share its memory, and prepare for forking.
 
-    Two workers take 225 MB together beside their indexes, and would take 350 if each loaded its own.
+    Besides their indexes, two workers take 225 MB together, and would take 350 if each loaded its own.
 
     Raises:
         InvalidInput, ModelFileError: a model is missing or damaged.
@@ -269,11 +269,11 @@ def _restore_signals(blocked: Collection[signal.Signals]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)  # or a killed parent would leave workers on its port
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # of a terminal, to all: the parent replaces the workers
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal sends it to all; the parent replaces workers
     signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
 
 
 def as_environment(settings: Settings) -> Mapping[str, str]:
-    """The settings as `TRIVET_*` variables, from which `Settings.from_env` reads the same again."""
+    """The settings as `TRIVET_*` variables, which `Settings.from_env` reads back."""
     values = {variable_of(name): value for name, value in asdict(settings).items()}
     return {name: str(value) for name, value in values.items() if value is not None}

@@ -31,8 +31,8 @@ class AppState:
         opened: the engine; None before the start and after the stop.
         openapi: makes the OpenAPI document, as JSON.
         allowed: the methods of each path, as the header `Allow` has them.
-        tracing: makes spans of requests; None where nobody asks for them.
-        tools: answers what is below `/mcp`; None without the extra `mcp`.
+        tracing: makes spans of requests; None if it is off.
+        tools: answers requests below `/mcp`; None without the extra `mcp`.
     """
 
     settings: Settings
@@ -56,7 +56,7 @@ class AppState:
         return self.opened
 
     async def decoded(self, content: bytes, decode: Callable[[bytes], T]) -> T:
-        """What `decode` makes of the content: if that is large in a thread, one at a time, so that none is held up."""
+        """The decoded content; large content is decoded in a thread, one at a time, to hold up no other request."""
         if len(content) <= SMALL_BYTES:
             return decode(content)
         async with self._turn:
@@ -64,4 +64,4 @@ class AppState:
 
 
 Api = NamedDependency[SkipValidation[AppState]]
-"""How a handler asks for the state."""
+"""How a handler gets the state."""

@@ -1,4 +1,4 @@
-"""What a request may do: with the server's key everything, with a token signed with that key what the token says."""
+"""What a request may do: with the server's key everything, with a token signed by that key what the token allows."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from msgspec import Struct
 from retrieval.errors import InvalidInput
 
 READS: Final = "reads"
-"""The key of a handler's `opt` which says that its POST changes nothing."""
+"""Key in a handler's `opt` that marks it as read-only."""
 
 METRICS: Final = "metrics"
-"""The same of the handler that a token for the metrics opens."""
+"""Key in the `opt` of the handler that a metrics token opens."""
 
 LEEWAY_S = 60
-"""By how much the clock of whoever signs a token may be wrong."""
+"""How far the clock of a token's signer may be off."""
 
 MIN_KEY_BYTES = 32
-"""A shorter key could be guessed by whoever has a token: RFC 7518 wants as many bytes as the signature has."""
+"""Anyone with a token could guess a shorter key: RFC 7518 requires as many bytes as the signature has."""
 
 _ALGORITHM = "HS256"
 
 
 class Token(Struct, frozen=True, kw_only=True):
-    """The claims that are read of a JSON Web Token (RFC 7519), beside `exp` and `nbf`.
+    """The claims that are read from a JSON Web Token (RFC 7519), besides `exp` and `nbf`.
 
     Attributes:
-        namespaces: the names of those that it opens.
+        namespaces: the names of the namespaces that it opens.
         access: what may be done there; `write` includes `read`, `metrics` opens the metrics and no namespace.
     """
 
@@ -45,7 +45,7 @@ class Token(Struct, frozen=True, kw_only=True):
 
 
 def signed(token: Token, api_key: str, *, expires_in_s: float | None = None) -> str:
-    """A token that a server with this key takes.
+    """A token that a server with this key accepts.
 
     Raises:
         InvalidInput: the key is too short.
@@ -77,10 +77,10 @@ def token_of(given: str, api_key: str) -> Token:
 
 
 def check_access(scope: Scope, namespace: str | None, *, writes: bool) -> None:
-    """Check that a request's token lets it do something in a namespace, or in none: a request without one may do all.
+    """Check that a request's token allows access to a namespace, or to none; without a token everything is allowed.
 
     Raises:
-        PermissionDeniedException: the token does not.
+        PermissionDeniedException: the token does not allow it.
     """
     token = token_in(scope)
     if token is None:
@@ -92,7 +92,7 @@ def check_access(scope: Scope, namespace: str | None, *, writes: bool) -> None:
 
 
 def check_route(request: Request[Any, Any, Any], namespace: str | None) -> None:
-    """Check access to a route: what is outside namespaces is for the server's key alone, unless it says that it reads.
+    """Check access to a route: outside namespaces only the server's key opens those not marked as read-only.
 
     Raises:
         PermissionDeniedException: the token does not open it.

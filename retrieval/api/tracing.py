@@ -26,14 +26,14 @@ from retrieval.installation import installed_version
 from retrieval.types.search import ContextResponse, SearchResponse
 
 STOP_S = 5.0
-"""How long a server that stops waits for a collector to take the last spans."""
+"""How long a stopping server waits for a collector to accept the last spans."""
 
 
 class Tracing(ASGIMiddleware):
-    """Wraps the gateway: each request but those of probes is a span in the trace that its caller began.
+    """Wraps the gateway: each request, except probes, is a span in its caller's trace.
 
     It is named by method and route. Its attributes are those of OpenTelemetry's HTTP conventions and what `describe`
-    adds. There is no text among them, neither a query's nor a memory's.
+    adds. They never contain the text of a query or a memory.
     """
 
     scopes = (ScopeType.HTTP,)
@@ -50,11 +50,11 @@ class Tracing(ASGIMiddleware):
 
     @asynccontextmanager
     async def exporting(self) -> AsyncIterator[None]:
-        """Export spans for the length of a block: in threads, which must be this process's own and not a parent's.
+        """Export spans within a block, in threads, which must belong to this process and not to its parent.
 
-        What a collector that is away does not take is dropped, and one line in the log says so for each batch.
+        Spans that an unreachable collector does not accept are dropped, with one log line per batch.
         """
-        # They warn before each of several attempts, and of headers, which they quote.
+        # They warn before each retry, and about headers, which they quote.
         for part in ("exporter", "baggage", "trace"):
             logging.getLogger(f"opentelemetry.{part}").setLevel(logging.ERROR)
         for exporter in self._exporters:
