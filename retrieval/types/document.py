@@ -38,7 +38,7 @@ class DocumentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             Meta(
                 max_length=128,
                 description="text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a notebook or "
-                "source code; null: told by the content",
+                "source code; null: detected from the content",
             ),
         ]
         | None
@@ -52,7 +52,7 @@ DocumentStatus = Literal["created", "updated", "unchanged"]
 
 
 class DocumentReceipt(Struct, frozen=True, kw_only=True):
-    """What became of a document, and how many chunks it has."""
+    """The outcome for a document, and how many chunks it has."""
 
     document_id: str
     chunks: int
@@ -61,7 +61,7 @@ class DocumentReceipt(Struct, frozen=True, kw_only=True):
 
 
 class DocumentChunk(Struct, frozen=True, kw_only=True):
-    """A chunk of a document: a memory, and where its text is in that of the document.
+    """A chunk of a document: a memory, and where its text is in the document.
 
     Attributes:
         start, end: offsets in characters.
@@ -76,7 +76,7 @@ class DocumentChunk(Struct, frozen=True, kw_only=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """A document as stored: its text is that of its chunks, one after the other."""
+    """A document as stored: its text is that of its chunks in order."""
 
     id: str
     title: str | None
@@ -89,7 +89,7 @@ class Document(Struct, frozen=True, kw_only=True):
 
 
 class DocumentInfo(Struct, frozen=True, kw_only=True):
-    """A document of a list, with the number of its chunks."""
+    """A document in a list, with the number of its chunks."""
 
     id: str
     title: str | None

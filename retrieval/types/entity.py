@@ -73,7 +73,7 @@ class EntityMemory(Struct, frozen=True, kw_only=True):
 
 
 class EntityMerge(Struct, frozen=True, kw_only=True):
-    """An entity that was merged into this one, or into one of those that were."""
+    """An entity that was merged into this one, directly or through another."""
 
     merge_id: str
     id: EntityId
@@ -82,7 +82,7 @@ class EntityMerge(Struct, frozen=True, kw_only=True):
 
 
 class EntityPage(Struct, frozen=True, kw_only=True):
-    """What is known of an entity; `next_cursor` leads to earlier memories and is null after the earliest."""
+    """What is known about an entity; `next_cursor` leads to earlier memories and is null after the earliest."""
 
     id: EntityId
     name: str
@@ -95,13 +95,13 @@ class EntityPage(Struct, frozen=True, kw_only=True):
     memories: Annotated[list[EntityMemory], Meta(description="the latest first")]
     next_cursor: str | None
     relations: Annotated[list[EntityRelation], Meta(description="the most often stated first")]
-    met_with: Annotated[list[MetEntity], Meta(description="among its latest memories, the most often met first")]
+    met_with: Annotated[list[MetEntity], Meta(description="entities in its latest memories, the most frequent first")]
     merged: list[EntityMerge]
     truncated: Truncated
 
 
 class EntityEdge(Struct, frozen=True, kw_only=True):
-    """A stated relation from source to target or, without a type, that memories mention both."""
+    """A stated relation from source to target; without a type, memories mention both."""
 
     source: EntityId
     target: EntityId
@@ -111,14 +111,14 @@ class EntityEdge(Struct, frozen=True, kw_only=True):
 
 
 class Neighbor(EntitySummary, frozen=True, kw_only=True):
-    """An entity, its distance, and how strongly it is tied: in (0, 1], multiplied along the way."""
+    """An entity, its distance, and how strongly it is connected: in (0, 1], multiplied along the way."""
 
     hops: int
     strength: float
 
 
 class Neighborhood(Struct, frozen=True, kw_only=True):
-    """The entities around one, the nearest and then the most strongly tied first, and the edges between all of them."""
+    """The entities around one, nearest and then most strongly connected first, and the edges between all of them."""
 
     entity: EntitySummary
     neighbors: list[Neighbor]
@@ -134,7 +134,7 @@ class EntityPath(Struct, frozen=True, kw_only=True):
 
 
 class EntityPaths(Struct, frozen=True, kw_only=True):
-    """The shortest paths, of equal ones those of stronger edges first; none if there is no path."""
+    """The shortest paths; ties go to stronger edges. Empty if there is no path."""
 
     paths: list[EntityPath]
     truncated: Truncated
@@ -156,7 +156,7 @@ class EntityGraph(Struct, frozen=True, kw_only=True):
 
 
 class AliasChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Aliases to give an entity, and aliases given by hand to take away."""
+    """Aliases to add to an entity, and manually added aliases to remove."""
 
     add: Annotated[list[Label], Meta(max_length=32)] = []
     remove: Annotated[list[Label], Meta(max_length=32)] = []
@@ -170,13 +170,13 @@ class EntityAliases(Struct, frozen=True, kw_only=True):
 
 
 class MergeRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The entity as which the other one is to be shown."""
+    """The entity to merge into."""
 
-    into: Annotated[str, Meta(max_length=256, description="the id of that entity, as lists and pages have it")]
+    into: Annotated[str, Meta(max_length=256, description="the id of that entity, from a list or page")]
 
 
 class MergeReceipt(Struct, frozen=True, kw_only=True):
-    """The id by which the merge is undone, and the entity that the two now are."""
+    """The id for undoing the merge, and the merged entity."""
 
     merge_id: str
     entity: EntitySummary

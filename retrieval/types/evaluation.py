@@ -1,4 +1,4 @@
-"""An evaluation of a namespace by what its callers judged."""
+"""An evaluation of a namespace against its callers' judgements."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
 
 
 class SystemScores(Struct, frozen=True, kw_only=True):
-    """How one way to rank does."""
+    """The scores of one system."""
 
     system: str
     measures: dict[str, Estimate]

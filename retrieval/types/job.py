@@ -1,4 +1,4 @@
-"""Long work, as its record tells it."""
+"""Records of long-running jobs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JobState = Literal["running", "done", "failed", "interrupted"]
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """Long work on a namespace: that is under way, or how it ended."""
+    """A long-running job on a namespace: its progress, or how it ended."""
 
     id: str
     kind: JobKind

@@ -94,7 +94,7 @@ class Feedback(Struct, frozen=True, kw_only=True):
 
 
 def asked_at(search: LoggedQuery | Feedback) -> Zoned:
-    """The time that the times in its query count from."""
+    """The time from which relative times in its query count."""
     return search.query_timestamp or search.as_of or search.at
 
 

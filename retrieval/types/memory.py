@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 MAX_TEXT_CHARS = 1_000_000
-"""Longest text of a memory, some 170,000 words. Parts of one that is longer than the embedder's window are found better
-if it is put as a document."""
+"""Longest text of a memory, some 170,000 words. Text beyond the embedder's window is found better if added as a
+document."""
 
 MAX_BATCH = 1_000
 """Most memories of one JSON batch; the bulk endpoint has no such limit."""
@@ -118,7 +118,7 @@ class MemoryPatch(SharedPatch, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class UpdateReceipt(Struct, frozen=True, kw_only=True):
-    """How many memories there were, and how many of them were not so before."""
+    """How many memories matched, and how many of them changed."""
 
     matched: int
     updated: int
@@ -157,31 +157,31 @@ class AddResult(Struct, frozen=True, kw_only=True):
     warning: Annotated[str | UnsetType, Meta(description="stored, but possibly not as intended")] = UNSET
     may_supersede: Annotated[
         list[str] | UnsetType,
-        Meta(description="ids of older memories that it may make outdated, best first; only where asked for"),
+        Meta(description="ids of older memories that it may make outdated, best first; only on request"),
     ] = UNSET
 
 
 class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to forget: what a speaker said, or all that mentions an entity."""
+    """What to forget: what a speaker said, or everything that mentions an entity."""
 
     speaker: Annotated[Label | None, Meta(description="what this speaker said is deleted")] = None
     entity: Annotated[
-        Label | None, Meta(description="what mentions it, by its name, an alias or one merged with it, is deleted")
+        Label | None, Meta(description="what mentions it, by its name, an alias or a merged entity, is deleted")
     ] = None
-    dry_run: Annotated[bool, Meta(description="delete nothing, tell what would be")] = False
+    dry_run: Annotated[bool, Meta(description="delete nothing, only list what would be deleted")] = False
 
 
 class ForgetReceipt(Struct, frozen=True, kw_only=True):
-    """What was forgotten, and what others said of the speaker, which is still there."""
+    """What was deleted, and what others said about the speaker, which is kept."""
 
     deleted: Annotated[list[str], Meta(description="ids; with `dry_run` those that would be deleted")]
     mentioned_by: Annotated[list[str], Meta(description="ids of others' memories that mention the speaker")]
 
 
 class MemoryHistory(Struct, frozen=True, kw_only=True):
-    """A memory with those it superseded and those that superseded it, in turn; by time, the oldest first.
+    """A memory with all that it superseded or that superseded it, directly or through others; oldest first.
 
-    `supersedes` and `superseded_by` of each tell the branches.
+    `supersedes` and `superseded_by` of each show the branches.
     """
 
     memories: list[Memory]

@@ -14,7 +14,7 @@ from graph.rules import transitive as transitive_rule
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import Label
 
-_LANGUAGE = "what words are analysed in, such as `english`; `auto`: each word by its script"
+_LANGUAGE = "the language of word analysis, such as `english`; `auto`: each word by its script"
 
 
 class SymmetricRule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="symmetric"):
@@ -86,7 +86,7 @@ class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 Profile = Annotated[str, Meta(max_length=128)] | None
 Rules = Annotated[
     Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,
-    Meta(description="what follows from relations; null: rules for common relations; an empty list: nothing"),
+    Meta(description="rules that infer relations; null: those for common relations; an empty list: none"),
 ]
 QueryLog = Annotated[QueryLogSettings | None, Meta(description="null: no search is logged")]
 
@@ -99,10 +99,10 @@ class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     language: Annotated[
         Annotated[str, Meta(max_length=32)] | None,
-        Meta(description=f"{_LANGUAGE}; null: the one that it has; for a new namespace `auto`"),
+        Meta(description=f"{_LANGUAGE}; null: the current one; for a new namespace `auto`"),
     ] = None
     embedder: Annotated[
-        EmbedderName | None, Meta(description="null: the one that it has; for a new namespace the server's")
+        EmbedderName | None, Meta(description="null: the current one; for a new namespace the server's")
     ] = None
     profile: Profile | UnsetType = UNSET
     rules: Rules | UnsetType = UNSET
@@ -141,8 +141,8 @@ class NamespaceSettings(NamespaceInput, frozen=True, kw_only=True, forbid_unknow
     embedder: Annotated[
         EmbedderName,
         Meta(
-            description="what makes vectors of texts: `all-MiniLM-L6-v2`, `multilingual-e5-small`, which needs the "
-            "extra `multilingual`, or PROVIDER/MODEL as the server's settings name it"
+            description="the embedding model: `all-MiniLM-L6-v2`, `multilingual-e5-small`, which needs the extra "
+            "`multilingual`, or PROVIDER/MODEL as in the server's settings"
         ),
     ] = DEFAULT_EMBEDDER
     profile: Profile = None
@@ -169,9 +169,9 @@ class NamespaceList(Struct, frozen=True, kw_only=True):
 
 
 class ReembedRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes the new vectors of a namespace."""
+    """The embedder for the new vectors of a namespace."""
 
-    embedder: Annotated[EmbedderName | None, Meta(description="null: the one that it has")] = None
+    embedder: Annotated[EmbedderName | None, Meta(description="null: the current one")] = None
 
 
 class NamespaceReceipt(Struct, frozen=True, kw_only=True):

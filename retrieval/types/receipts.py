@@ -1,4 +1,4 @@
-"""What clients are told of what they sent."""
+"""Receipts for what clients sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from retrieval.types.memory import AddResult
 
 
 class AddResponse(Struct, frozen=True, kw_only=True):
-    """What became of each memory, in the order of the batch."""
+    """The outcome for each memory, in the order of the batch."""
 
     results: list[AddResult]
 

@@ -74,7 +74,7 @@ NO_FILTERS = Filters()
 
 
 class Exclude(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Memories that must not come back; what any of these names is left out in every leg."""
+    """Memories to leave out in every leg: those that any of these fields names."""
 
     ids: Annotated[list[MemoryId], Meta(max_length=1_000)] = []
     session_id: Annotated[list[str], Meta(max_length=1_000)] = []
@@ -104,14 +104,14 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exclude: Exclude = Exclude()
     as_of: Annotated[Zoned | None, Meta(description="search the namespace as of this time; null: now")] = None
     query_timestamp: Annotated[
-        Zoned | None, Meta(description='when the query was asked, from which "last week" counts; null: `as_of`, or now')
+        Zoned | None, Meta(description='when the query was asked: "last week" is relative to it; null: `as_of`, or now')
     ] = None
-    include_superseded: Annotated[bool, Meta(description="also memories that a newer one supersedes")] = False
+    include_superseded: Annotated[bool, Meta(description="include memories that a newer one supersedes")] = False
     min_similarity: (
-        Annotated[float, Meta(ge=-1, le=1, description="least cosine similarity in the vector leg")] | None
+        Annotated[float, Meta(ge=-1, le=1, description="minimum cosine similarity in the vector leg")] | None
     ) = None
     ef_search: Annotated[
-        int, Meta(ge=1, le=200, description="breadth of the search for the nearest vectors: more of them are compared")
+        int, Meta(ge=1, le=200, description="breadth of the vector search: the higher, the more vectors are compared")
     ] = 64
     max_hops: (
         Annotated[
@@ -126,8 +126,8 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             Meta(
                 ge=0,
                 le=1,
-                description="least relevance of a result, unless it holds an identifier that the query names, such as "
-                "INV-20481, or is of the time that this asks for; above 0 it needs the rescorer",
+                description="minimum relevance of a result, unless it contains an identifier from the query, such as "
+                "INV-20481, or is from the time that the query asks for; above 0 it needs the rescorer",
             ),
         ]
         | None
@@ -138,8 +138,8 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             Meta(
                 ge=1,
                 le=200,
-                description="most memories of one session or document, in a search as long as others can take their "
-                "place; null: the profile's",
+                description="maximum number of memories of one session or document, in a search as long as others can "
+                "take their place; null: as the profile says",
             ),
         ]
         | None
@@ -151,7 +151,7 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ]
         | None
     ) = None
-    explain: Annotated[bool, Meta(description="with paths, duplicates and the reasons for the weights")] = False
+    explain: Annotated[bool, Meta(description="include paths, duplicates and the reasons for the weights")] = False
 
 
 class SearchRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -214,12 +214,12 @@ class Degradation(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why the answer is what it is: in words and numbers.
+    """Why the answer is what it is, in words and numbers.
 
-    `rescoring` is null if no rescorer ran, `time` if the query neither names a time of
-    which there are memories nor asks how things are now or were before. Of the graph leg
+    `rescoring` is null if no rescorer ran, `time` if the query neither names a time from
+    which there are memories nor asks about the present or an earlier state. In the graph leg,
     `anchors_from` names the legs whose hits it walked on from: under load it does not wait
-    for one that is late, though that one may still answer in time.
+    for a late leg, even if that leg still answers in time.
     """
 
     weights: str
@@ -252,14 +252,14 @@ class SearchResponse(Tabular, Struct, frozen=True, kw_only=True):
 
 
 class ContentPart(Struct, frozen=True, kw_only=True):
-    """A part of a message, as of OpenAI's and Anthropic's; what is not text, such as an image, is not read."""
+    """A part of a message, as in OpenAI's and Anthropic's APIs; what is not text, such as an image, is ignored."""
 
     text: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | None = None
     content: str | ContentPart | list[ContentPart] | None = None
 
 
 class ChatMessage(Struct, frozen=True, kw_only=True):
-    """One turn of the conversation that needs context; other fields are not read."""
+    """One turn of the conversation that needs context; other fields are ignored."""
 
     role: Annotated[str, Meta(min_length=1, max_length=64)]
     content: Annotated[str, Meta(max_length=MAX_TEXT_CHARS)] | list[ContentPart] | UnsetType | None = UNSET
@@ -282,8 +282,8 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
         list[ChatMessage],
         Meta(
             max_length=1_000,
-            description="the conversation so far: nothing that it holds comes back; without a query, the user's last "
-            "message is the query, together with what it refers to",
+            description="the conversation so far: nothing in it is returned; without a query, the user's last message "
+            "is the query, together with what it refers to",
         ),
     ] = []
     max_tokens: Annotated[int, Meta(ge=1, le=200_000, description="of the whole rendered text")] = 2048
@@ -293,7 +293,7 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
     min_relevance: (
         Annotated[
             float,
-            Meta(ge=0, le=1, description=f"least relevance of what is shown; null: {MIN_PACK_RELEVANCE}, 0: all fits"),
+            Meta(ge=0, le=1, description=f"minimum relevance of an entry; null: {MIN_PACK_RELEVANCE}, 0: no minimum"),
         ]
         | None
     ) = None
@@ -307,7 +307,7 @@ class PackItem(Struct, frozen=True, kw_only=True):
     citation: str
     excerpt: Annotated[bool | UnsetType, Meta(description="true if only a part of its text is shown")] = UNSET
     needed_by: Annotated[
-        str | UnsetType, Meta(description="id of the memory found, which this turn is the question or the answer of")
+        str | UnsetType, Meta(description="id of the found memory whose question or answer this turn is")
     ] = UNSET
 
 
@@ -353,7 +353,7 @@ class ClassifyRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     query: Query
     namespace: Annotated[
-        str | None, Meta(description="as a search there: by its profile and its embedder; null: of no namespace")
+        str | None, Meta(description="classify as a search of it would, by its profile and its embedder; null: none")
     ] = None
     profile: ProfileName | None = None
 

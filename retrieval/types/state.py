@@ -1,4 +1,4 @@
-"""What a server process tells of itself."""
+"""What a server process reports about itself."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class LoadedIndex(Struct, frozen=True, kw_only=True):
 
     namespace: str
     memories: int
-    bytes: Annotated[int, Meta(description="that it takes, about")]
+    bytes: Annotated[int, Meta(description="approximate size in memory")]
 
 
 class ServerState(Struct, frozen=True, kw_only=True):
     """What this process holds and what the checks of its installation found."""
 
     findings: Annotated[list[Finding], Meta(description="as `trivet doctor` prints them")]
-    indexes: Annotated[list[LoadedIndex], Meta(description="of the process that answered, last used first")]
+    indexes: Annotated[list[LoadedIndex], Meta(description="of the process that answered, most recently used first")]
     max_index_bytes: Annotated[int, Meta(description="`TRIVET_INDEX_BYTES`")]
     unpacked: Annotated[
-        dict[str, int], Meta(description="memories by namespace that wait for compaction, where there are any")
+        dict[str, int], Meta(description="memories that await compaction, by namespace, where there are any")
     ]

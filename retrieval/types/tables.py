@@ -11,7 +11,7 @@ _CHARS_SHOWN = 200
 
 
 class Tabular:
-    """An answer with rows, which Jupyter shows as a table and pandas takes."""
+    """An answer with rows, which Jupyter shows as a table and pandas can read."""
 
     __slots__ = ()
 
