@@ -161,15 +161,14 @@ def card(rows: Sequence[LabelledRankings], quality: Floats, path: Path) -> str:
     return f"""# {path.name}: how far can each leg be trusted for this query?
 
 A quadratic model over what the legs returned (`classifier/query_performance.py`: shares, ranks,
-differences of cosines, the intents' probabilities; nothing of a corpus' size, lengths or kind). Out come the
-weights of the vector, BM25 and graph legs in the reciprocal rank fusion. Made by
-`python -m classifier.training.leg_weights` from evidence that `benchmarks/evidence.py` collects; rebuilt
-only so.
+differences of cosines, the intents' probabilities; not a corpus's size, lengths or kind). It predicts the
+weights of the vector, BM25 and graph legs in the reciprocal rank fusion. Always built with
+`python -m classifier.training.leg_weights` from evidence collected by `benchmarks/evidence.py`.
 
-- {fingerprint(path)}; licence of the numbers: as Trivet's
+- {fingerprint(path)}; licence of the numbers: that of Trivet
 - ridge {ALPHA}, temperature {TEMPERATURE}, features clipped at {REACH} deviations,
-  every set counting alike; {len(rows)} queries of {len(sets)} research sets. No text of them is in the
-  model: it holds {len(FEATURES)} x {len(FEATURES) + 1} x {len(GRID)} coefficients.
+  equal weight per set; {len(rows)} queries of {len(sets)} research sets. The model contains none
+  of their text, only {len(FEATURES)} x {len(FEATURES) + 1} x {len(GRID)} coefficients.
 - Their licences: {"; ".join(f"{name} {licence_of(name)}" for name in sets)}.
 - nDCG@10 by set, and the mean over the sets:
 
@@ -177,8 +176,8 @@ only so.
 |{"---|" * (len(sets) + 2)}
 {found}
 
-Where it fails: a set of a kind it has not seen is weighed much as by fixed weights (row "sets not seen");
-single queries can be far from their best mixture.
+Where it fails: on an unseen kind of set it does about as well as fixed weights (row "sets not seen"); the
+weights of a single query can be far from its best mixture.
 """
 
 

@@ -257,41 +257,41 @@ def card(examples: Sequence[Example], fitted: FittedRescorer, path: Path) -> str
     decisive = "\n".join(f"- {name.replace('_', ' ')} {share:.1%}" for share, name in shares)
     return f"""# {path.name}: in which order do the fused candidates answer the query?
 
-Gradient-boosted trees (LambdaMART) over what the legs and the texts say of each candidate
-(`classifier/candidates.py`), and how far that order is followed: wholly where the candidates are like the
-memories of the training queries, elsewhere as far as it helped on sets that it had not seen. Made by
-`python -m classifier.training.rescorer` from examples that `benchmarks/evidence.py` collects; rebuilt only so.
+Gradient-boosted trees (LambdaMART) over what the legs and the texts say about each candidate
+(`classifier/candidates.py`), and how far their order counts: fully if the candidates resemble the memories of
+the training queries, otherwise as far as it helped on held-out sets. Always built with
+`python -m classifier.training.rescorer` from examples collected by `benchmarks/evidence.py`.
 Held-out figures: `docs/decisions/0017-share-of-the-rescorer.md`.
 
-- {fingerprint(path)}; licence of the numbers: as Trivet's
+- {fingerprint(path)}; licence of the numbers: that of Trivet
 - {trees.trees} trees of {trees.leaves} leaves, rate {trees.rate}, seed
-  {trees.seed}; {LEGLESS:.0%} of the queries a second time without one of the legs;
-  every set counts alike
-- No text of the sets is in the model: thresholds, leaf values, {means} x {len(LEVELS)} coefficients, and of
-  up to 300 queries a set {means} means over their candidates.
+  {trees.seed}; {LEGLESS:.0%} of the queries repeated without one of the legs;
+  every set has equal weight
+- The model contains no text of the sets, only thresholds, leaf values, {means} x {len(LEVELS)} coefficients, and
+  {means} means over the candidates for each of up to 300 queries per set.
 
 | trained on | queries | licence |
 |---|---|---|
 {trained_on}
 
-What decides most (share of the trees' gain):
+The most important features (share of the trees' gain):
 
 {decisive}
 
 ## Relevance
 
-The probability that a candidate answers the query: {RELEVANCE_TREES.trees} trees, grown for the likelihood on
+The probability that a candidate answers the query: {RELEVANCE_TREES.trees} trees, fitted by likelihood on
 the same queries, on those without an answer, and, with weight {ANSWERLESS}, on each query with its answer
-taken out of what was found; calibrated on sets that they had not seen. Of sets left out: AUROC of relevant
-candidates against others, expected calibration error, and the AUROC of the greatest relevance of a query that
-has an answer against those without:
+removed from the candidates; calibrated on held-out sets. On held-out sets: AUROC of relevant candidates against
+others, expected calibration error, and AUROC of a query's highest relevance, queries with an answer against
+those without:
 
-| left out | candidates | AUROC | calibration error | has an answer |
+| held out | candidates | AUROC | calibration error | has an answer |
 |---|---|---|---|---|
 {unseen}
 
-Where it fails: it sees forms, not meaning (a liking is a word such as "love"); its words are English; of
-what no leg found it knows nothing; of a kind of memories that it was not trained on it is believed little.
+Where it fails: it sees form, not meaning (a liking is a word such as "love"); its words are English; it knows
+nothing of what no leg found; on kinds of memories that it was not trained on, its order counts little.
 """
 
 

