@@ -126,16 +126,16 @@ class Settings:
         leg_timeout_s: deadline of each leg, seconds.
         embedding_provider: what embeds texts in new namespaces; all but `onnx` send them to another server.
         embedding_model: the provider's model.
-        embedding_url: URL of an OpenAI-compatible or Ollama server; the provider's own if not set.
+        embedding_url: address of an OpenAI-compatible or Ollama server; the provider's own if unset.
         embedding_api_key: the provider's key; for its own address also `OPENAI_API_KEY` or `GEMINI_API_KEY`.
-        embedding_cache_entries: query embeddings to cache.
-        embedding_cache_age_s: seconds to cache a query embedding.
+        embedding_cache_entries: query embeddings cached.
+        embedding_cache_age_s: seconds for which a query embedding is cached.
         rate_limit: requests that an address may send a server process at once, and again each minute; 0: no limit.
-        max_body_bytes: longest request body outside the bulk endpoint.
+        max_body_bytes: largest request body, except for the bulk endpoint.
         bm25_tail_docs: memories a namespace keeps unpacked before they are compacted.
-        index_bytes: approximate limit on the memory of a process's indexes of recently used namespaces.
-        cache_dir: folder for the files of large indexes; with the embedded database, by default `index` beside it.
-        console: whether to serve the page at `/`.
+        index_bytes: approximate memory limit of a process's in-memory indexes.
+        cache_dir: folder for the files of large indexes; the embedded database keeps them in `index` beside it.
+        console: whether the page at `/` is served.
     """
 
     database_url: DatabaseUrl = EMBEDDED

@@ -151,9 +151,8 @@ def _described(name: str, made: Callable[..., Any], text: str) -> Iterator[str]:
 def commands() -> Iterator[str]:
     """Every command with its arguments and options."""
     yield (
-        "# Command line\n\nEvery command explains itself with `--help`. It exits with 0 when it is done, with 1 when "
-        "it failed, and with 2 when it was called wrongly. Which database it works on is a matter of the "
-        "[settings](settings.md)."
+        "# Command line\n\nEvery command has `--help`. Its exit status is 0 on success, 1 on failure, and 2 for "
+        "wrong usage. The [settings](settings.md) say which database it uses."
     )
     for name in command_line.list_commands(click.Context(command_line)):
         command = command_line.get_command(click.Context(command_line), name)
@@ -181,8 +180,8 @@ def _command(name: str, command: click.Command, level: str) -> Iterator[str]:
 def settings() -> Iterator[str]:
     """Each setting's variable, meaning, values and default."""
     yield (
-        "# Settings\n\nSettings are environment variables. The server and every command read them when they start. A "
-        "value that is not allowed ends the start with an error, and a variable of an unknown name is warned of."
+        "# Settings\n\nSettings are environment variables. The server and every command read them when they start. An "
+        "invalid value is an error at startup; an unknown variable gives a warning."
     )
     text = inspect.getdoc(Settings) or ""
     said = dict(re.findall(r"^    (\w+): (.+)$", text, re.MULTILINE))
@@ -193,8 +192,8 @@ def settings() -> Iterator[str]:
     ]
     yield _table(("variable", "meaning", "values", "default"), rows)
     yield (
-        "The embedding provider is that of new namespaces: the embedder of a namespace is one of its own "
-        "[settings](http.md#namespacesettings). [Embeddings by a provider](../how-to/embed-by-a-provider.md) tells of "
+        "The embedding provider applies to new namespaces: each namespace has its embedder among its own "
+        "[settings](http.md#namespacesettings). [Embeddings by a provider](../how-to/embed-by-a-provider.md) describes "
         "the providers' models and addresses.\n\n"
         "The standard `OTEL_*` variables [switch traces on](../how-to/operate.md#traces)."
     )
@@ -216,9 +215,8 @@ def _default_of(one: Field[Any]) -> str:
 def metrics() -> Iterator[str]:
     """What `/metrics` tells."""
     yield (
-        "# Metrics\n\n`GET /metrics` answers in Prometheus' text format. With several worker processes it counts all "
-        "of them together, and leaves out what concerns one process alone (`process_…`). With a key configured, it "
-        "needs the key."
+        "# Metrics\n\n`GET /metrics` answers in Prometheus' text format. With several worker processes it sums "
+        "them up and leaves out the metrics of a single process (`process_…`). If a key is configured, it is required."
     )
     registered = Metrics()
     families = re.findall(r"^# HELP (\S+) (.+)\n# TYPE \S+ (\S+)\n", registered.exposition().decode(), re.MULTILINE)

@@ -27,19 +27,19 @@ from retrieval.types.memory import MemoryInput, as_superseded
 @click.option("--kind", type=click.Choice(KINDS), help="[default: memory]")
 @click.option("--title")
 @click.option("--speaker", help="Who said it.")
-@click.option("--session", "session_id", help="The conversation that it belongs to.")
-@click.option("--position", type=click.IntRange(0, 2_147_483_647), help="Its place in the session.")
-@click.option("--document", "document_id", help="The document that it is a piece of.")
+@click.option("--session", "session_id", help="The conversation it belongs to.")
+@click.option("--position", type=click.IntRange(0, 2_147_483_647), help="Its position in the session.")
+@click.option("--document", "document_id", help="The document it is part of.")
 @click.option("--created-at", help="When it happened, RFC 3339 with a zone.  [default: now]")
 @click.option("--expires-at", help="When it stops being true.")
-@click.option("--tag", "tags", multiple=True, help="May be given several times.")
+@click.option("--tag", "tags", multiple=True, help="A tag; repeatable.")
 @metadata_option("A JSON object.")
-@click.option("--entity", "entities", multiple=True, metavar="NAME[:TYPE]", help="An entity that it mentions.")
-@click.option("--supersedes", multiple=True, help="Id of a memory that it replaces in answers; several times.")
+@click.option("--entity", "entities", multiple=True, metavar="NAME[:TYPE]", help="An entity it mentions; repeatable.")
+@click.option("--supersedes", multiple=True, help="Id of a memory that it replaces in answers; repeatable.")
 @namespace_option
 @common_options
 def command(text: str | None, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:
-    """Add or replace one memory: TEXT, or standard input where it is missing or "-"."""
+    """Add or replace one memory: TEXT, or standard input if TEXT is missing or "-"."""
     fields["text"] = _standard_input() if text in (None, "-") else text
     fields["entities"] = [_entity(entity) for entity in fields["entities"]]
     fields["supersedes"] = as_superseded(fields["supersedes"])

@@ -32,33 +32,33 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
         "trivet bench --sizes 100k --peers all --quality data/locomo --quality data/hotpotqa --out bench",
     )
 )
-@click.option("--sizes", default="1k,10k,100k", help="Memories of each large namespace.")
-@click.option("--small", type=click.IntRange(0), default=200, help="Small namespaces around them.")
-@click.option("--queries", type=click.IntRange(20), default=200, help="Searches of each kind.")
-@click.option("--seconds", type=click.FloatRange(0.1), default=8.0, help="For each number of clients at a time.")
+@click.option("--sizes", default="1k,10k,100k", help="Sizes of the large namespaces.")
+@click.option("--small", type=click.IntRange(0), default=200, help="Number of small namespaces around them.")
+@click.option("--queries", type=click.IntRange(20), default=200, help="Searches per kind.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=8.0, help="Duration for each number of clients.")
 @click.option("--ingest", type=click.IntRange(0), default=6_000, help="Memories written over HTTP.")
 @click.option(
     "--mixed",
     type=click.FloatRange(0),
     default=0.0,
     metavar="SECONDS",
-    help="Of 64 clients with all kinds of requests on the largest namespace.",
+    help="Duration of mixed requests by 64 clients on the largest namespace.",
 )
-@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Also so many server processes.")
+@click.option("--workers", type=click.IntRange(1, 64), default=1, help="Also measure this many server processes.")
 @click.option("--peers", default="all", metavar="NAMES", help="pgvector,lancedb,txtai or none.")
-@click.option("--peers-at", default="10k,100k", metavar="SIZES", help="Where peers are measured.")
+@click.option("--peers-at", default="10k,100k", metavar="SIZES", help="Sizes at which peers are measured.")
 @click.option(
     "--quality",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Also judge the rankings on this evaluation folder.",
 )
-@click.option("--limit", type=click.IntRange(1), default=200, help="Queries of each folder.")
-@click.option("--seed", type=click.IntRange(0), default=7, help="Of the texts and the queries.")
+@click.option("--limit", type=click.IntRange(1), default=200, help="Queries per folder.")
+@click.option("--seed", type=click.IntRange(0), default=7, help="Seed of the texts and the queries.")
 @click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the data there and use what is there.  [default: a folder that is deleted]",
+    help="Keep the data there and reuse it.  [default: a temporary folder]",
 )
 @click.option(
     "--out",
@@ -69,10 +69,10 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, as_json: bool, **options: Any) -> None:
     """Measure speed on namespaces of several sizes, and peers on the same data.
 
-    Everything runs in an embedded database of its own. Memories are made from the seed and written as
-    any caller's are, only their embeddings are prepared. Searches go over HTTP to a real server. Peers
-    need libraries of their own (pip install 'trivet[bench]'); one that is missing is left out. What
-    measures is part of a checkout of Trivet, not of what is installed to serve.
+    Everything runs in a separate embedded database. Memories are generated from the seed and written
+    like any client's, except that their embeddings are precomputed. Searches go over HTTP to a real
+    server. Peers need their own libraries (pip install 'trivet[bench]'); missing ones are left out.
+    The benchmark is part of a checkout of Trivet, not of the installed package.
     """
     if not (_CHECKOUT / "benchmarks" / "speed").is_dir():
         raise click.UsageError("trivet bench needs a checkout of Trivet: benchmarks/speed is not part of the wheel")

@@ -14,11 +14,11 @@ from retrieval.types.search import ClassifyRequest
 
 @click.command(epilog=example('trivet classify "How are Caroline and Melanie related?"'))
 @click.argument("query")
-@click.option("-n", "--namespace", help="Classify as a search there: by its profile and its embedder.")
-@click.option("--profile", help="The fusion profile that the weights come from: name, or name@version.")
+@click.option("-n", "--namespace", help="Use this namespace's profile and embedder.")
+@click.option("--profile", help="Take the weights from this fusion profile: name, or name@version.")
 @common_options
 def command(query: str, namespace: str | None, profile: str | None, settings: Settings, as_json: bool) -> None:
-    """Show the intent of QUERY and the weights that it alone asks for."""
+    """Show the intent of QUERY and the weights that follow from it alone."""
     request = convert({"query": query, "namespace": namespace, "profile": profile}, ClassifyRequest)
     response = with_engine(settings, lambda engine: engine.classify(request))
     if as_json:

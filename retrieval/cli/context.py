@@ -22,11 +22,11 @@ from retrieval.types.search import ContextRequest, ContextResponse
 
 @click.command(epilog=example('trivet context -n alice "What should I cook for Caroline?" --max-tokens 500 > pack.md'))
 @click.argument("query")
-@click.option("--max-tokens", type=click.IntRange(1, 200_000), help="Budget of the text.  [default: 2048]")
+@click.option("--max-tokens", type=click.IntRange(1, 200_000), help="Token budget.  [default: 2048]")
 @click.option("--format", type=click.Choice(["markdown", "xml", "json"]), help="[default: markdown]")
 @click.option("--order", type=click.Choice(["relevance", "time"]), help="[default: relevance]")
 @search_options
-@click.option("--explain", is_flag=True, help="With --json: also the ranked results.")
+@click.option("--explain", is_flag=True, help="With --json: include the ranked results.")
 @namespace_option
 @common_options
 def command(query: str, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:

@@ -20,7 +20,7 @@ from retrieval.types.search import Filters
 @click.command(epilog=example("trivet delete -n alice m1 m2", "trivet delete -n alice --session s1 --yes"))
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @filter_options
-@click.option("--all", "everything", is_flag=True, help="All of the namespace, its settings and logs included.")
+@click.option("--all", "everything", is_flag=True, help="The whole namespace, including its settings and logs.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before many are deleted.")
 @namespace_option
 @common_options
@@ -33,7 +33,7 @@ def command(
     settings: Settings,
     as_json: bool,
 ) -> None:
-    """Delete the memories of these IDs, or all that meet the filters, or the namespace. Nothing brings them back."""
+    """Delete the memories with these IDs, all that match the filters, or the namespace. This cannot be undone."""
     if [bool(ids), bool(filters), everything].count(True) != 1:
         raise click.UsageError("Give ids, or filters, or --all.")
     wanted = convert(filters, Filters)

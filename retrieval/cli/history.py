@@ -16,7 +16,7 @@ from retrieval.types.memory import superseded_ids
 @namespace_option
 @common_options
 def command(memory_id: str, namespace: str, settings: Settings, as_json: bool) -> None:
-    """Show a memory with those that it superseded and those that superseded it, in turn, the oldest first."""
+    """Show a memory with everything it superseded and everything that superseded it, oldest first."""
     history = with_engine(settings, lambda engine: engine.lifecycle.history(namespace, memory_id))
     if as_json:
         print_json(history)

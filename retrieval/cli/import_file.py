@@ -104,10 +104,15 @@ def _zone(name: str) -> ZoneInfo:
 
 _context_options = gathered(
     [
-        click.option("--timezone", callback=checked(_zone), help="Of times that name none.  [default: UTC]"),
-        click.option("--day-first/--month-first", default=None, help="What 03/04 means.  [default: as the file shows]"),
+        click.option("--timezone", callback=checked(_zone), help="Zone of times that have none.  [default: UTC]"),
+        click.option("--day-first/--month-first", default=None, help="How to read 03/04.  [default: detected]"),
         click.option(
-            "--map", "columns", multiple=True, callback=_column, metavar="FIELD=COLUMN", help="Of CSV and JSON."
+            "--map",
+            "columns",
+            multiple=True,
+            callback=_column,
+            metavar="FIELD=COLUMN",
+            help="The column of a field, for CSV and JSON; repeatable.",
         ),
     ],
     lambda values: {
@@ -133,14 +138,14 @@ _context_options = gathered(
     "format_",
     type=click.Choice(["auto", *FORMATS, DOCUMENT]),
     default="auto",
-    help="What FILE is; auto tells it by its content.",
+    help="Format of FILE; auto detects it.",
 )
 @click.option(
     "--embedder",
     metavar="NAME",
-    help="Of the namespace, which must have no memories yet or this embedder.  [default: as it is]",
+    help="Embedder of the namespace, which must be empty or already use it.  [default: unchanged]",
 )
-@click.option("--delete", "deletes", is_flag=True, help="Of a folder, delete its documents whose files are gone.")
+@click.option("--delete", "deletes", is_flag=True, help="For a folder: delete its documents whose files are gone.")
 @_context_options
 @common_options
 def command(
@@ -155,13 +160,13 @@ def command(
 ) -> None:
     """Add memories from FILE: another program's export, JSON lines, JSON or CSV; "-" is standard input.
 
-    FILE may be a document, or a folder, in which each file with a document's name is one; hidden files and JSON are
-    left out, and a folder with a chat's export in it is refused.
+    FILE may be a document, or a folder of documents, subfolders included; hidden files and JSON are skipped, and a
+    folder that holds a chat export is refused.
 
-    What is there already with the same content is left alone, so an import that was interrupted is taken up by running
-    it again, and a later export adds what is new. The file of `trivet export` is taken back as it was written, with
-    the namespace's settings where that has no memories. What is left out, such as system messages, is counted with its
-    reason. What cannot be read is named and does not stop the rest; the exit status is 1 then.
+    Memories already stored with the same content are left alone, so run an interrupted import again to complete it; a
+    later export adds only what is new. A file written by `trivet export` is restored as it was, with the namespace's
+    settings if the namespace is empty. What is left out, such as system messages, is counted by reason. What cannot be
+    read is reported and does not stop the rest; the exit status is then 1.
     """
     if namespace is not None:
         check_new_name(namespace)

@@ -61,7 +61,7 @@ def _filters(values: dict[str, Any]) -> dict[str, Any]:
 
 filter_options = gathered(
     [
-        click.option("--tag", "tags_all", multiple=True, help="Only with this tag (all of several)."),
+        click.option("--tag", "tags_all", multiple=True, help="Only with this tag; if repeated, with all of them."),
         click.option("--any-tag", "tags_any", multiple=True, help="Only with one of these tags."),
         click.option("--kind", multiple=True, type=click.Choice(KINDS), help="Only of this kind."),
         click.option("--session", "session_id", multiple=True, help="Only of this session."),
@@ -77,22 +77,26 @@ filter_options = gathered(
 
 
 search_options = together(
-    click.option("-k", "--top-k", type=click.IntRange(1, 200), help="Most results."),
+    click.option("-k", "--top-k", type=click.IntRange(1, 200), help="Maximum number of results."),
     click.option("--mode", type=click.Choice(list(map(str, Mode))), help="How legs combine.  [default: adaptive]"),
-    click.option("--weights", callback=checked(parse_weights), metavar="V,B,G", help="Instead of the mode's."),
-    click.option("--intent", type=click.Choice(list(map(str, Intent))), help="Instead of the classifier's."),
+    click.option(
+        "--weights", callback=checked(parse_weights), metavar="V,B,G", help="Weights of vector, BM25 and graph."
+    ),
+    click.option("--intent", type=click.Choice(list(map(str, Intent))), help="Use this intent instead of classifying."),
     click.option("--profile", help="Fusion profile: name, or name@version."),
     click.option("--rrf-k", type=click.IntRange(1, 1_000), help="Smoothing constant of the fusion."),
     filter_options,
-    click.option("--as-of", help="As the namespace stood at that time."),
-    click.option("--query-timestamp", help='When the query is asked, from which "last week" counts.'),
-    click.option("--source-cap", type=click.IntRange(1, 200), help="Most memories of one session or document."),
-    click.option("--diversity", type=click.FloatRange(0, 1), help="0: relevance alone; 1: unlike those before."),
-    click.option("--include-superseded", is_flag=True, help="Also memories that others replaced."),
-    click.option("--min-similarity", type=click.FloatRange(-1, 1), help="Least cosine similarity."),
-    click.option("--min-relevance", type=click.FloatRange(0, 1), help="Least relevance."),
+    click.option("--as-of", help="Search the namespace as of that time."),
+    click.option("--query-timestamp", help='When the query is asked, the reference for "last week".'),
+    click.option(
+        "--source-cap", type=click.IntRange(1, 200), help="Maximum number of memories per session or document."
+    ),
+    click.option("--diversity", type=click.FloatRange(0, 1), help="0: by relevance alone; 1: as varied as possible."),
+    click.option("--include-superseded", is_flag=True, help="Include superseded memories."),
+    click.option("--min-similarity", type=click.FloatRange(-1, 1), help="Minimum cosine similarity."),
+    click.option("--min-relevance", type=click.FloatRange(0, 1), help="Minimum relevance."),
     click.option("--ef-search", type=click.IntRange(1, 200), help="Breadth of the vector index's search."),
-    click.option("--max-hops", type=click.IntRange(0, MAX_HOPS), help="How far the graph leg goes."),
-    click.option("--rescore/--no-rescore", default=None, help="The learned last step, on or off."),
+    click.option("--max-hops", type=click.IntRange(0, MAX_HOPS), help="How far the graph leg walks."),
+    click.option("--rescore/--no-rescore", default=None, help="Reorder the results with the rescorer, or not."),
 )
 """What search and context have in common; the command gets fields of the request."""

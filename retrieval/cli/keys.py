@@ -25,18 +25,18 @@ MOST_DAYS = 36_525
     )
 )
 @click.option("-n", "--namespace", "namespaces", multiple=True, help="A namespace that the token opens; repeatable.")
-@click.option("--read-only", is_flag=True, help="The token searches and reads, and changes nothing.")
-@click.option("--metrics", is_flag=True, help="A token for GET /metrics and no namespace, as for Prometheus.")
-@click.option("--days", type=float, help="After how many days the token expires.")
+@click.option("--read-only", is_flag=True, help="The token can search and read, but change nothing.")
+@click.option("--metrics", is_flag=True, help="A token for GET /metrics and no namespace, for Prometheus.")
+@click.option("--days", type=float, help="Days until the token expires.")
 @json_option
 def command(namespaces: tuple[str, ...], read_only: bool, metrics: bool, days: float | None, as_json: bool) -> None:
     """Print a new random API key, or a token for some namespaces or for the metrics.
 
-    A server has one key, which its environment holds and which opens every namespace; nothing is stored. Standard
-    output gets the key alone, so that it can be assigned; how to use it is told on standard error.
+    A server has one key, set in its environment, which opens every namespace; nothing is stored. The key alone goes to
+    standard output, so that you can assign it to a variable; how to use it goes to standard error.
 
-    With --namespace or --metrics it is a token instead: a JSON Web Token that is signed with the key in TRIVET_API_KEY
-    and sent in the key's place. Another key ends all tokens.
+    With --namespace or --metrics, print a token instead: a JSON Web Token signed with the key in TRIVET_API_KEY and
+    sent in place of the key. Changing the key invalidates all tokens.
     """
     variable = variable_of("api_key")
     if metrics and (namespaces or read_only):

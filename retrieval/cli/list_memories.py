@@ -16,14 +16,14 @@ from retrieval.types.search import Filters
 
 @click.command(epilog=example("trivet list -n alice --speaker Caroline --after 2023-05-01T00:00:00Z --limit 20"))
 @filter_options
-@click.option("--limit", type=click.IntRange(1, 1_000), default=100, help="Most memories.")
-@click.option("--cursor", help="Where the page before ended.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=100, help="Maximum number of memories.")
+@click.option("--cursor", help="Where the previous page ended.")
 @namespace_option
 @common_options
 def command(
     filters: dict[str, Any], limit: int, cursor: str | None, namespace: str, settings: Settings, as_json: bool
 ) -> None:
-    """Show memories that meet the filters, oldest insertion first, a page at a time."""
+    """Show the memories that match the filters, in order of insertion, a page at a time."""
     wanted = convert(filters, Filters)
     page = with_engine(settings, lambda engine: engine.list(namespace, wanted, cursor=cursor, limit=limit))
     if as_json:

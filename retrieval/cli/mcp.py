@@ -21,7 +21,7 @@ from retrieval.store.namespaces import check_new_name
 def command(settings: Settings, namespace: str, url: str | None) -> None:
     """Give an assistant the memory of a namespace as tools (Model Context Protocol).
 
-    Speaks over standard input and output; a running server does over HTTP, at /mcp/NAMESPACE.
+    Uses standard input and output. A running server offers the same over HTTP, at /mcp/NAMESPACE.
     """
     check_new_name(namespace)  # an assistant would learn of it only when it calls a tool
     if find_spec("mcp") is None:

@@ -14,10 +14,10 @@ from retrieval.store.migrate import bundled, migrate, pending
 
 
 @click.command(epilog=example("trivet migrate --database-url postgresql://trivet@db.example/trivet"))
-@click.option("--check", is_flag=True, help="Change nothing; exit status 1 if anything is outstanding.")
+@click.option("--check", is_flag=True, help="Change nothing; exit status 1 if migrations are pending.")
 @common_options
 def command(check: bool, settings: Settings, as_json: bool) -> None:
-    """Bring the database's schema to this version's. Starting the server does the same."""
+    """Update the database's schema to this version. Starting the server does the same."""
     versions = asyncio.run(_migrate(settings, check=check))
     if as_json:
         print_json({"outstanding" if check else "applied": versions})

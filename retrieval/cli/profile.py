@@ -60,7 +60,7 @@ def list_profiles(settings: Settings, as_json: bool) -> None:
 @click.argument("label", metavar="NAME[@VERSION]")
 @common_options
 def show(label: str, settings: Settings, as_json: bool) -> None:
-    """Show a profile's parameters, its versions and how they came to be live."""
+    """Show a profile's parameters, its versions and how they went live."""
     name, version = parse_label(label)
     found = with_engine(settings, lambda engine: engine.profiles.describe(name, version))
     if as_json:
@@ -80,17 +80,17 @@ def show(label: str, settings: Settings, as_json: bool) -> None:
 @click.option(
     "--intent-model",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="An intent.onnx of `trivet train`, to be kept in the database.",
+    help="An intent.onnx from `trivet train`, to store in the database.",
 )
-@click.option("--note", default="", show_default=False, help="Why there is this version.")
+@click.option("--note", default="", show_default=False, help="Why this version exists.")
 @common_options
 def put(
     name: str, file: BinaryIO | None, intent_model: Path | None, note: str, settings: Settings, as_json: bool
 ) -> None:
     """Write a new version of NAME, not live yet, from the JSON object of parameters in FILE ("-": standard input).
 
-    What is left out is as in the live version, or where none is live as in `default`: what a version that is not live
-    yet has changed has to be given again.
+    Parameters left out come from the live version, or from `default` if none is live. Changes made in a version that
+    never went live are not carried over.
     """
     if file is None and intent_model is None:
         raise click.UsageError("give a FILE of parameters, or --intent-model.")
@@ -116,7 +116,7 @@ def put(
 @click.argument("label", metavar="NAME[@VERSION]")
 @common_options
 def promote(label: str, settings: Settings, as_json: bool) -> None:
-    """Make a version live, the newest if none is named; the gate must have let it pass."""
+    """Make a version live, by default the newest; it must have passed the gate."""
     name, version = parse_label(label)
     _make_live(name, lambda engine: engine.profiles.promote(name, version), settings, as_json=as_json)
 
@@ -125,17 +125,17 @@ def promote(label: str, settings: Settings, as_json: bool) -> None:
 @click.argument("name")
 @common_options
 def rollback(name: str, settings: Settings, as_json: bool) -> None:
-    """Make the version live that was so before; twice goes back two promotions."""
+    """Make the previously live version live again; twice goes back two promotions."""
     _make_live(name, lambda engine: engine.profiles.rollback(name), settings, as_json=as_json)
 
 
 @command.command(epilog=example("trivet profile shadow support@5 --share 0.1", "trivet profile shadow support --off"))
 @click.argument("label", metavar="NAME[@VERSION]")
-@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, help="Of queries.")
+@click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, help="Share of queries.")
 @click.option("--off", is_flag=True, help="Switch shadow mode off.")
 @common_options
 def shadow(label: str, share: float, off: bool, settings: Settings, as_json: bool) -> None:
-    """Let a version answer beside the live one, unseen by callers; without a version, show which does."""
+    """Let a version answer in the background beside the live one; without a version, show which one does."""
     name, version = parse_label(label)
     if off and version is not None:
         raise click.UsageError("--off is for a name without a version.")

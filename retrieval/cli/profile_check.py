@@ -22,10 +22,10 @@ from retrieval.tuning.fitting import find_baselines
 @click.command(name="check", epilog=example("trivet profile check support@2 data/support"))
 @click.argument("label", metavar="NAME@VERSION")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the sample and the tests.")
-@click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
-@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries at a time.")
-@click.option("--keep/--fresh", default=True, help="Use what is stored, or store anew.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the sample and the tests.")
+@click.option("--limit", type=click.IntRange(1), help="At most this many queries per folder, drawn at random.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries in parallel.")
+@click.option("--keep/--fresh", default=True, help="Use what is stored, or store it again.")
 @common_options
 def command(
     label: str,
@@ -37,10 +37,10 @@ def command(
     settings: Settings,
     as_json: bool,
 ) -> None:
-    """Let the gate judge what a stored version answers to the queries of evaluation FOLDERS.
+    """Let the gate judge a stored version's answers to the queries of evaluation FOLDERS.
 
-    Nothing is fitted, so no query was seen: do not name folders that the version was tuned on. The
-    report is stored with the version, in place of an older one. Exit status 1 if the gate refuses.
+    Nothing is fitted, so every query counts as unseen: do not use folders that the version was tuned
+    on. The report replaces the version's previous one. Exit status 1 if the gate refuses.
     """
     name, version = parse_label(label)
     if version is None:

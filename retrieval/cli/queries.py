@@ -32,10 +32,10 @@ UNKNOWN_TYPE = "unknown"
     "file",
     type=click.Path(dir_okay=False, path_type=Path),
     callback=with_folder,
-    help="Write them as queries.jsonl of an evaluation folder, with what feedback calls relevant.",
+    help="Write them as queries.jsonl of an evaluation folder, with what feedback marks as relevant.",
 )
-@click.option("--redact", "containing", metavar="TEXT", help="Take text and filters out of entries that contain TEXT.")
-@click.option("--delete", "deleting", is_flag=True, help="Delete them, after they were exported.")
+@click.option("--redact", "containing", metavar="TEXT", help="Remove text and filters from entries that contain TEXT.")
+@click.option("--delete", "deleting", is_flag=True, help="Delete them, after the export if there is one.")
 @common_options
 def command(
     namespace: str, file: Path | None, containing: str | None, deleting: bool, settings: Settings, as_json: bool

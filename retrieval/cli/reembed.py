@@ -17,15 +17,15 @@ from retrieval.types.namespace import EmbedderName, NamespaceInfo
 @click.option(
     "--embedder",
     metavar="NAME",
-    help="What makes the vectors from now on; the namespace's own if not given.",
+    help="The embedder to use from now on.  [default: the namespace's]",
 )
 @namespace_option
 @common_options
 def command(embedder: EmbedderName | None, namespace: str, settings: Settings, as_json: bool) -> None:
     """Give all memories of a namespace new vectors.
 
-    Meanwhile the namespace can be searched and written to; the new vectors replace the old ones all at once, in the
-    end. After an interruption run it again: it goes on where it stopped.
+    The namespace can be searched and written to meanwhile; at the end the new vectors replace the old ones all at
+    once. If it is interrupted, run it again: it continues where it stopped.
     """
 
     async def reembed(engine: Trivet) -> NamespaceInfo:

@@ -23,7 +23,7 @@ _LIBRARIES = ("jinja2", "matplotlib", "sklearn", "scipy", "onnx")
 )
 @click.argument("queries", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Write the model there.")
-@click.option("--base/--no-base", default=True, help="Learn from Trivet's own queries too.")
+@click.option("--base/--no-base", default=True, help="Also train on Trivet's own queries.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=20251121)
 @html_option
 @json_option
@@ -32,7 +32,7 @@ def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, 
 
     Every intent (fact_lookup, relationship, preference, open_ended) needs at least five. The folder gets intent.onnx,
     its card intent.md, calibration.svg, confusion.svg and SHA256SUMS. The same seed on the same machine gives the
-    same bytes. With Trivet's own queries beside them, the given ones count more than one of ours each.
+    same bytes. Beside Trivet's own queries, each of the given ones has more weight.
     """
     try:
         from classifier.inference import IntentClassifier

@@ -28,24 +28,24 @@ from retrieval.tuning.summary import Tuning
     )
 )
 @click.argument("folders", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--from-feedback", is_flag=True, help="Learn from the feedback of a namespace, not from folders.")
+@click.option("--from-feedback", is_flag=True, help="Learn from a namespace's feedback instead of folders.")
 @click.option("-n", "--namespace", help="The namespace whose feedback it is.")
 @click.option(
     "--profile", "name", required=True, callback=checked(check_name), metavar="NAME", help="The tuned profile's name."
 )
 @click.option("--from", "base", default=DEFAULT.name, metavar="NAME[@V]", help="The profile to start from.")
-@click.option("--folds", type=click.IntRange(2, 20), default=5, help="That are held out in turn.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the sample, the folds and the tests.")
-@click.option("--limit", type=click.IntRange(1), help="Only so many queries of each folder, drawn at random.")
+@click.option("--folds", type=click.IntRange(2, 20), default=5, help="Folds, each held out in turn.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the sample, the folds and the tests.")
+@click.option("--limit", type=click.IntRange(1), help="At most this many queries per folder, drawn at random.")
 @click.option(
     "--position-bias",
     type=click.FloatRange(0, 4),
     default=1.0,
-    help="A place of a ranking is looked at with probability (1/rank)^ETA; 0 takes clicks as they are.",
+    help="Users look at a rank with probability (1/rank)^ETA; 0 takes clicks as they are.",
 )
-@click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder of what the legs found.")
-@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries at a time.")
-@click.option("--keep/--fresh", default=True, help="Use what is stored, or store and ask anew.")
+@click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder to keep what the legs found.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries in parallel.")
+@click.option("--keep/--fresh", default=True, help="Use what is stored, or store and query again.")
 @html_option
 @click.option(
     "--out",
@@ -53,7 +53,7 @@ from retrieval.tuning.summary import Tuning
     callback=with_folder,
     help="Write all figures there.",
 )
-@click.option("--promote", is_flag=True, help="Make the profile live if the gate lets it.")
+@click.option("--promote", is_flag=True, help="Make the profile live if it passes the gate.")
 @click.option("--dry-run", is_flag=True, help="Store no profile.")
 @common_options
 def command(
@@ -78,16 +78,15 @@ def command(
 ) -> None:
     """Fit a profile to the labelled queries of evaluation FOLDERS, or to collected feedback.
 
-    Weights of the legs, rrf_k and fan-out are searched for every intent, shrink and trust for all. The
-    rest stays as in the profile to start from, bm25_k1 and bm25_b too, which change what BM25 finds:
-    each query is asked once; what the legs found is kept in files, so that the search replays it and an
-    interrupted run goes on where it stopped. Rows of the folders are stored where "trivet eval" stores
-    them, and stay. The profile goes into the database that serves, with the report of the gate: it may
-    only be promoted if it is not worse, on queries that it was not fitted to, than the fixed recipe of
-    what is live.
+    Searches leg weights, rrf_k and fan-out for every intent, shrink and trust for all of them. The other
+    parameters stay as in the starting profile, including bm25_k1 and bm25_b, which change what BM25
+    finds. Each query runs once; what the legs found is kept in files and replayed, and an interrupted
+    run continues where it stopped. Rows of the folders are stored where "trivet eval" stores them, and
+    stay. The profile goes into the serving database with the gate's report: it can only be promoted if
+    it is not worse, on queries that it was not fitted to, than the fixed recipe of the live version.
 
-    Feedback needs 50 searches, 30 of them with anything relevant, rated above 0 or clicked. A click
-    at rank r counts min(10, r^ETA).
+    Feedback must cover 50 searches, 30 of them with something relevant, rated above 0 or clicked. A
+    click at rank r counts min(10, r^ETA).
     """
     started = time.perf_counter()
     if from_feedback == bool(folders):
