@@ -90,7 +90,7 @@ class ModelFileError(TrivetError):
 
 
 class EmbedderMissing(ModelFileError):
-    """This server has not got the embedder of a namespace."""
+    """This server does not have the embedder of a namespace."""
 
 
 class EmbeddingFailed(TrivetError):

@@ -103,10 +103,10 @@ _USUAL: Final[Mapping[str, _Usual]] = {
 }
 
 REMOTE_PROVIDERS: Final = tuple(name for name, usual in _USUAL.items() if usual.url)
-"""Embedding providers that are sent the texts."""
+"""Embedding providers to which texts are sent."""
 
 _PASSWORD: Final = re.compile(r"//[^:@/]*:([^@/]*)@|[?&](?:ssl)?password=([^&]*)")
-"""A password in a URL as libpq reads it, which takes more than `urlsplit` does."""
+"""A password in a URL as libpq reads it, which accepts more than `urlsplit` does."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -202,12 +202,12 @@ class Settings:
 
     @property
     def sends_texts(self) -> bool:
-        """Whether the embedding provider is another server, which is sent the texts."""
+        """Whether the embedding provider is another server, to which texts are sent."""
         return self.embedding_provider in REMOTE_PROVIDERS
 
     @property
     def index_dir(self) -> Path | None:
-        """The folder of the indexes; None if they are not kept."""
+        """The folder for index files; None if there are none."""
         return self.cache_dir or (self.data_dir / "index" if self.uses_embedded else None)
 
     @property

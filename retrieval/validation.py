@@ -24,7 +24,7 @@ T = TypeVar("T")
 Parsed = MemoryInput | InvalidInput
 
 MAX_NESTING = 100
-"""Deepest nesting of lists and objects in free JSON; parsers on the way back stop at 1,000."""
+"""Deepest nesting of lists and objects in free JSON; parsers of responses stop at 1,000."""
 
 MAX_METADATA_BYTES = 64 * 1024
 """Limit on metadata as compact JSON in UTF-8."""
@@ -67,7 +67,7 @@ class _Envelope(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class _Named(msgspec.Struct):
-    """A memory of which nothing but its id is read."""
+    """A memory of which only the id is read."""
 
     id: MemoryId | None = None
 
