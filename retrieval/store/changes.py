@@ -1,8 +1,8 @@
 """Log of changed memories, from which server processes update their in-memory indexes.
 
 A PostgreSQL snapshot determines for every transaction whether it is visible. A reader that loaded a namespace in one
-snapshot and asks for the changes of transactions that are visible now but were not then misses none, in whatever
-order they committed. Three things could break this, and are checked with each query:
+snapshot and asks for the changes of transactions that are visible now but were not then misses none, whatever the
+order of their commits. Three things could break this, and are checked with each query:
 
 - A transaction number is reused: a crash loses transactions whose WAL was not flushed, and a promoted standby or a
   restored backup lacks the last ones. So a snapshot is valid for one incarnation of the database.
@@ -26,10 +26,10 @@ KEPT_S = 3_600
 """How long changes are kept, in seconds."""
 
 KEPT_FOR_FILES_S = 7 * 86_400
-"""How long changes are kept that a file of an index needs to be brought up to date, in seconds."""
+"""How long changes that an index file needs to be brought up to date are kept, in seconds."""
 
 ENTITIES = -1
-"""Recorded in the place of an ordinal: entities were merged or got another name, or memories mention others."""
+"""Recorded instead of an ordinal: entities were merged or renamed, or memories now mention others."""
 
 # Changes with a different server or a restart; with a crash of one process, after which PostgreSQL restarts without a
 # new postmaster but discards its statistics; with a promotion; with a table restored from a dump.
@@ -72,7 +72,7 @@ ARE_KEPT: LiteralString = (
     )
     """
 )  # fmt: skip
-"""Condition: all changes since a snapshot of this database are still there."""
+"""Condition: all changes since a snapshot of this database are still recorded."""
 
 IS_CONTINUED: LiteralString = (
     _INCARNATION + """ = %(incarnation)s
@@ -94,13 +94,13 @@ CHANGED: LiteralString = """array(
 """Column: ordinals of `namespace n` that changed since a snapshot, and `ENTITIES`, with duplicates."""
 
 DESCRIBED = CHANGED.replace("unnest(docs)", "unnest(entities)")
-"""Column: entities that came, went or got another name since, with duplicates."""
+"""Column: entities added, deleted or renamed since, with duplicates."""
 
 _RECORD: LiteralString = (
     "insert into memory_change (ns, docs, entities) values (%(ns)s, %(docs)s::integer[], %(entities)s::bigint[])"
 )
 
-# By now(), since PostgreSQL uses no index and no join for what clock_timestamp() bounds.
+# Uses now(), as PostgreSQL would use no index or join for a condition on clock_timestamp().
 _TRIM: LiteralString = (
     """
     with forgotten as (
@@ -127,9 +127,9 @@ class DatabaseSnapshot(NamedTuple):
     """The state of a database up to which a reader has read.
 
     Attributes:
-        incarnation: of the database: transaction numbers are meaningless in another.
+        incarnation: of the database; transaction numbers are meaningless in another.
         on_standby: whether it was read on a standby.
-        transactions: PostgreSQL's snapshot; all that is visible in it has been read, and possibly more.
+        transactions: PostgreSQL's snapshot; everything visible in it has been read, and possibly more.
     """
 
     incarnation: str
@@ -143,7 +143,7 @@ class DatabaseSnapshot(NamedTuple):
 
 
 def next_snapshot(before: DatabaseSnapshot | None = None) -> BoundStatement:
-    """Query for the snapshot of what later statements read.
+    """Query for a snapshot that is valid for the reads of later statements.
 
     On a standby, transactions are looked up from `before` on, a snapshot of the same incarnation.
     """
@@ -151,7 +151,7 @@ def next_snapshot(before: DatabaseSnapshot | None = None) -> BoundStatement:
 
 
 async def take_snapshot(conn: Connection) -> DatabaseSnapshot:
-    """Take the snapshot of what later statements read."""
+    """Take a snapshot that is valid for the reads of later statements."""
     statement, parameters = next_snapshot()
     return DatabaseSnapshot(*(await statement.rows(conn, parameters))[0])
 
@@ -167,7 +167,7 @@ async def one_snapshot(conn: Connection) -> AsyncIterator[None]:
 async def record(conn: Connection, ns: int, docs: Collection[int], *, described: Collection[int] = ()) -> None:
     """Record which memories were added, removed or changed, or `ENTITIES`, in the transaction that did it.
 
-    `described` are entities that came, went or got another name, but for common phrases, see `graph.store.write`.
+    `described` are entities added, deleted or renamed, except common phrases, see `graph.store.write`.
     """
     if docs:
         entities = array_text(sorted(described)) if described else None
@@ -177,7 +177,7 @@ async def record(conn: Connection, ns: int, docs: Collection[int], *, described:
 async def trim(conn: Connection, *, kept_s: float = KEPT_S, kept_for_files_s: float = KEPT_FOR_FILES_S) -> None:
     """Delete changes older than `kept_s` and record the last transaction trimmed.
 
-    Changes that the file of an index needs are kept for `kept_for_files_s`; then the file is of no use any more.
+    Changes that an index file needs are kept for `kept_for_files_s`; after that the file is useless.
 
     Changes since the oldest transaction still open anywhere in the cluster are kept until it ends: an index that is
     being loaded in that transaction needs them.

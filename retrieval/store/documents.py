@@ -1,4 +1,4 @@
-"""Documents in the memory table: a document is its chunks, and has no row of its own."""
+"""Documents in the memory table: a document consists of its chunks and has no row itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from retrieval.store import memories
 from retrieval.store.visibility import Which
 from retrieval.types.memory import Memory
 
-# Groups come in the order of the index, so no more are made than the page has.
+# Groups come in index order, so that no more are computed than the page has.
 _PAGE: LiteralString = """
     select d.document_id, d.chunks, first.title, first.created_at, first.tags, first.metadata
     from (
@@ -29,7 +29,7 @@ _PAGE: LiteralString = """
 
 
 class StoredDocument(NamedTuple):
-    """A document of a list: the number of its chunks, and what its first one says of it."""
+    """A listed document: its number of chunks, and the fields of its first chunk."""
 
     id: str
     chunks: int
@@ -45,11 +45,11 @@ def chunks_of(document_id: str) -> Which:
 
 
 async def chunks(conn: Connection, ns: int, document_id: str) -> list[Memory]:
-    """A document's chunks in their order; none if there is no such document."""
+    """A document's chunks in order; empty if there is no such document."""
     found = [stored.memory for stored in await memories.read(conn, ns, chunks_of(document_id))]
     return sorted(found, key=lambda chunk: (chunk.position is None, chunk.position, chunk.id))
 
 
 async def page(conn: Connection, ns: int, *, after: str | None, limit: int) -> list[StoredDocument]:
-    """Documents with ids above `after`, by id as the database orders texts."""
+    """Documents with ids above `after`, by id in the database's text order."""
     return [StoredDocument(*row) for row in await fetch(conn, _PAGE, {"ns": ns, "after": after, "limit": limit})]

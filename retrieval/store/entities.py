@@ -1,8 +1,8 @@
-"""Entities: reading names, aliases and merges, and what callers say of entities by hand.
+"""Entities: reading names, aliases and merges, and changing aliases and merges by hand.
 
-Merges and separations of a namespace take turns by its row's lock, which writers of memories do not wait for. Then they
-lock entities `for key share`, as these writers do (see `graph/store.py`), so that none is deleted meanwhile. That comes
-after the checks: an entity that is locked for a change which is then refused would outlive its last memory.
+Merges and separations of a namespace are serialised by a lock on its row, which does not block writers of memories.
+Then they lock entities `for key share`, as these writers do (see `graph/store.py`), so that none is deleted meanwhile.
+That comes after the checks: an entity locked for a change that is then refused would outlive its last memory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.store import changes, namespaces
 
 BY_HAND = -1
-"""In the place of the memory that gives an alias: a caller named the entity so."""
+"""Stands for the memory of an alias that a caller gave by hand."""
 
 _DESCRIBE: LiteralString = """
     select e.entity, e.name, e.type, coalesce(g.root, e.entity)
     from entity e left join entity_merge g on g.ns = %(ns)s and g.entity = e.entity
     where e.ns = %(ns)s and e.entity = any(%(entities)s::bigint[])
 """
-# As `without_diacritics` has it.
+# Does the same as `without_diacritics`.
 _HAS_PART: LiteralString = r"""
     ns = %(ns)s and position(%(part)s::text in case
         when key ~ '^[ -~]*$' then key else regexp_replace(normalize(key, NFD), '[\u0300-\u036f]', '', 'g')
@@ -107,7 +107,7 @@ _ALL_MERGES: LiteralString = """
 
 
 class StoredEntity(NamedTuple):
-    """An entity's number, name and type; the number of the entity as which it is shown, itself unless it is merged."""
+    """An entity's number, name, type and root: the entity that it is shown as, itself unless it is merged."""
 
     entity: int
     name: str
@@ -116,7 +116,7 @@ class StoredEntity(NamedTuple):
 
 
 class StoredMerge(NamedTuple):
-    """An entity that is shown as another: its number and name, the merge's id and its time."""
+    """An entity that is shown as another: its number and name, the merge's id and time."""
 
     entity: int
     name: str
@@ -132,19 +132,19 @@ class StoredAlias(NamedTuple):
 
 
 async def describe(conn: Connection, ns: int, entities: Iterable[int]) -> dict[int, StoredEntity]:
-    """Those of the entities that exist, by number."""
+    """The entities among these that exist, by number."""
     parameters = {"ns": ns, "entities": array_text(sorted(entities))}
     return {row[0]: StoredEntity(*row) for row in await fetch(conn, _DESCRIBE, parameters)}
 
 
 async def named(conn: Connection, ns: int, part: str) -> NDArray[np.int64]:
-    """The entities with a part of a normalised name or alias, with any accents, merged ones included; in no order."""
+    """The entities whose normalised name or alias contains `part`, ignoring accents, with merged ones; unordered."""
     [[sent]] = await fetch(conn, _NAMED, {"ns": ns, "part": without_diacritics(part)}, binary=True)
     return integers(sent, ">i8")
 
 
 async def typed(conn: Connection, ns: int, types: Sequence[str]) -> NDArray[np.int64]:
-    """The entities of some types, merged ones included; in no order."""
+    """The entities of some types, merged ones included; unordered."""
     [[sent]] = await fetch(conn, _TYPED, {"ns": ns, "types": list(types)}, binary=True)
     return integers(sent, ">i8")
 
@@ -155,7 +155,7 @@ async def merged_into(conn: Connection, ns: int, root: int) -> list[StoredMerge]
 
 
 async def aliases(conn: Connection, ns: int, entities: Collection[int], *, limit: int) -> list[StoredAlias]:
-    """The aliases of some entities, one of each normalised form."""
+    """The aliases of some entities, one per normalised form."""
     rows = await fetch(conn, _ALIASES, {"ns": ns, "entities": array_text(entities), "limit": limit}, binary=True)
     return [StoredAlias(name, integers(docs)) for name, docs in rows]
 
@@ -175,7 +175,7 @@ async def merge(conn: Connection, ns: int, entity: int, target: int, merge_id: s
 
     Raises:
         NotFound: one of them, or the namespace, does not exist.
-        Conflict: they are one already.
+        Conflict: they are already merged.
     """
     await namespaces.hold(conn, ns, _TURN)
     wanted = {entity, target}
@@ -192,7 +192,7 @@ async def merge(conn: Connection, ns: int, entity: int, target: int, merge_id: s
 async def separate(conn: Connection, ns: int, merge_id: str) -> None:
     """Undo a merge, in the caller's transaction.
 
-    Merges before it and after it stay. Raises NotFound if there is no merge of that id.
+    Earlier and later merges stay. Raises NotFound if there is no merge with that id.
     """
     await namespaces.hold(conn, ns, _TURN)
     rows = await fetch(conn, _SEPARATE, {"ns": ns, "merge": merge_id})
@@ -207,15 +207,15 @@ async def separate(conn: Connection, ns: int, merge_id: str) -> None:
 async def change_aliases(
     conn: Connection, ns: int, root: int, *, added: Sequence[str], removed: Sequence[str], check_names: bool = True
 ) -> list[Alias]:
-    """Give an entity aliases by hand and take such aliases away, in the caller's transaction.
+    """Add and remove an entity's aliases by hand, in the caller's transaction.
 
-    Without `check_names` an alias may be the name of another entity, which keeps what was given as its own.
+    Without `check_names` an alias may be the name of another entity, which keeps that name.
 
-    Returns those taken away that no memory gives, by which texts still mention the entity.
+    Returns the removed aliases that no memory gives, by which texts still mention the entity.
 
     Raises:
         InvalidInput: an alias has no visible character.
-        NotFound: there is no such entity, or it was not given an alias that is to be removed.
+        NotFound: there is no such entity, or an alias to remove was not given by hand.
         Conflict: an alias is the name of another entity.
     """
     await namespaces.hold(conn, ns, _TURN)
@@ -239,7 +239,7 @@ async def change_aliases(
 
 
 async def forget_by_hand(conn: Connection, ns: int, family: Collection[int]) -> list[Alias]:
-    """Take away the aliases and merges of some entities that callers made, in the caller's transaction.
+    """Remove the aliases and merges of some entities made by hand, in the caller's transaction.
 
     Returns the aliases that no memory gives, by which texts may still mention the entities.
     """
@@ -257,7 +257,7 @@ async def forget_by_hand(conn: Connection, ns: int, family: Collection[int]) -> 
 
 
 async def _take_by_hand(conn: Connection, ns: int, family: Collection[int], keys: Collection[str]) -> list[Alias]:
-    """Take away the aliases with some keys that callers gave some entities."""
+    """Remove aliases of some entities given by hand, by their keys."""
     await take_aliases(conn, ns, keys)
     parameters = {"ns": ns, "entities": array_text(family), "keys": text_array([*keys])}
     return [Alias(*row) for row in await fetch(conn, _REMOVE_ALIASES, parameters)]

@@ -17,11 +17,11 @@ from retrieval.store.namespaces import Namespace
 from retrieval.types.memory import MemoryInput, as_superseded
 
 ROWS_AT_ONCE = 128
-"""Memories read in one round trip: each may have 1 MB."""
+"""Memories read per round trip: each may have 1 MB."""
 
 _MOST_POSITION = 2**31 - 1
 
-# A client may read slowly; elsewhere a transaction that waits this long is a mistake.
+# A client may read slowly; anywhere else a transaction that is idle this long is a mistake.
 _PATIENCE: LiteralString = "set idle_in_transaction_session_timeout = '15min'"
 
 _COUNT: LiteralString = "select count(*) from memory where ns = %(ns)s"
@@ -41,9 +41,9 @@ _ALL: LiteralString = (
 
 @asynccontextmanager
 async def snapshot(conn: Connection, name: str) -> AsyncIterator[Namespace]:
-    """The namespace as it stands, in a transaction that sees no later change; raises NotFound if there is none.
+    """The namespace in a transaction that sees no later change; raises NotFound if it does not exist.
 
-    The connection is used for nothing else before or after.
+    The connection must not be used for anything else before or after.
     """
     await conn.execute(_PATIENCE)
     await conn.execute("set timezone = 'UTC'")
@@ -59,9 +59,9 @@ async def count(conn: Connection, ns: int) -> int:
 
 
 async def rows(conn: Connection, ns: int) -> AsyncIterator[Sequence[dict[str, Any]]]:
-    """All memories as callers would send them, superseded and expired ones too, some at a time.
+    """All memories as callers would send them, including superseded and expired ones, some at a time.
 
-    The position of a turn is its place in its session, whether a caller gave it or not.
+    The position of a turn is its place in its session, whether or not a caller gave it.
     """
     async with conn.cursor("export") as cursor:
         await cursor.execute(_ALL, {"ns": ns, "most_position": _MOST_POSITION})

@@ -12,7 +12,7 @@ from postgres.connection import Connection, fetch
 from retrieval.types.journal import Feedback, FeedbackRequest
 
 MAX_ROWS = 100_000
-"""Most feedback of a namespace; the oldest is deleted first."""
+"""Most rows of feedback per namespace; the oldest are deleted first."""
 
 # The update changes nothing: it locks the row against other writers of feedback until the transaction ends.
 _LOCK: LiteralString = """
@@ -56,7 +56,7 @@ async def lock(conn: Connection, ns: int) -> None:
 
 
 async def find(conn: Connection, ns: int, feedback_id: str) -> bytes | None:
-    """The fingerprint of stored feedback; None if there is none."""
+    """The fingerprint of the stored feedback with that id, or None."""
     rows = await fetch(conn, _FIND, {"ns": ns, "id": feedback_id})
     return rows[0][0] if rows else None
 
@@ -69,7 +69,7 @@ async def existing(conn: Connection, ns: int, ids: Iterable[str]) -> frozenset[s
 async def insert(conn: Connection, ns: int, feedback_id: str, request: FeedbackRequest, *, fingerprint: bytes) -> None:
     """Insert a row, after `lock` in the same transaction; deletes the oldest rows beyond `MAX_ROWS`.
 
-    `feedback_id` is unused so far, `fingerprint` a hash of what the caller sent.
+    `feedback_id` must be new; `fingerprint` is a hash of what the caller sent.
     """
     filters = request.filters
     parameters = {
@@ -88,7 +88,7 @@ async def insert(conn: Connection, ns: int, feedback_id: str, request: FeedbackR
 async def read(
     conn: Connection, ns: int, *, after: int = 0, limit: int | None = None
 ) -> Sequence[tuple[int, Feedback]]:
-    """Feedback with numbers above `after`, oldest first, each after its number in the namespace."""
+    """Feedback with numbers above `after`, oldest first, as (number in the namespace, feedback)."""
     return [_numbered(row) for row in await fetch(conn, _PAGE, {"ns": ns, "after": after, "limit": limit})]
 
 

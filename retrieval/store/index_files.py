@@ -1,10 +1,9 @@
-"""Which files of indexes can still be brought up to date.
+"""Which index files can still be brought up to date.
 
 A file holds a namespace as of a PostgreSQL snapshot, and its row here was committed after that. A database that has
-the row has every transaction that the snapshot shows, as PostgreSQL loses and replays commits in their order only; and
-none of its later transactions has the number of one of them. So a file survives restarts, crashes and promotions; one
-that is newer than a restored backup has no row. A dump copies the rows too, but what it is restored to is of another
-`origin`.
+the row has every transaction that the snapshot shows, as PostgreSQL loses and replays commits only in order; and none
+of its later transactions reuses one of their numbers. So a file survives restarts, crashes and promotions; one that is
+newer than a restored backup has no row. A dump copies the rows too, but the restored database has another `origin`.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ _SINCE = PreparedStatement(
 
 
 async def origin(conn: Connection) -> str:
-    """Identifies the database, however it is reached; a restored dump is another one."""
+    """Identifies the database, whatever its address; a restored dump is a different one."""
     [(found,)] = await fetch(conn, "select " + _ORIGIN)
     return str(found)
 
 
 async def tokens(conn: Connection) -> set[str]:
-    """The files that can still be brought up to date."""
+    """The tokens of the files that can still be brought up to date."""
     return {token for (token,) in await fetch(conn, _TOKENS)}
 
 
 async def record(conn: Connection, origin: str, token: str, ns: int, transactions: str) -> bool:
-    """Record a file that has been written as of a snapshot; false if it could not be brought up to date."""
+    """Record a file written as of a snapshot; False if it could no longer be brought up to date."""
     return bool(await fetch(conn, _RECORD, {"origin": origin, "token": token, "ns": ns, "transactions": transactions}))
 
 
@@ -63,9 +62,9 @@ async def forget(conn: Connection, token: str, ns: int) -> None:
 async def since(
     conn: Connection, origin: str, token: str, ns: int, generation: int, transactions: str
 ) -> tuple[DatabaseSnapshot, Sequence[int]] | None:
-    """The present snapshot and the ordinals that changed since a file was written.
+    """The current snapshot and the ordinals that changed since a file was written.
 
-    None if that is not known any more, or another file has its name. `conn` is in a transaction with one snapshot.
+    None if that is no longer known, or another file has its name. `conn` is in a transaction with one snapshot.
     """
     parameters: Parameters = {
         "origin": origin, "token": token, "ns": ns, "generation": generation, "transactions": transactions

@@ -12,7 +12,7 @@ from postgres.connection import Connection, fetch
 from retrieval.store.visibility import Which
 
 MOST_LOCKS = 128
-"""Ids or sessions that a writer locks one by one; of more ids it locks as many hashed buckets, of sessions all.
+"""Most ids or sessions that a writer locks one by one; of more ids it locks this many hash buckets, of sessions all.
 
 PostgreSQL's lock table has room for 64 locks per allowed connection, shared by all, and a statement fails when it is
 full.
@@ -25,7 +25,7 @@ _LOCK_NAMES: LiteralString = """
     from unnest(%(keys)s::integer[], %(alone)s::boolean[]) as lock (key, alone)
 """
 
-# As `store.sessions.session_of` says.
+# Does the same as `store.sessions.session_of`.
 _SESSION: LiteralString = """
     case when m.session_id is null and m.kind = 'chunk' then E'\\x1f' || m.document_id else m.session_id end
 """
@@ -35,8 +35,8 @@ SUPERSEDED: LiteralString = """
 """
 """The ids that a memory supersedes."""
 
-# `offset 0` has superseding memories looked up by the index: planned while the table was empty, a join reads all of it
-# for each row.
+# `offset 0` makes PostgreSQL look up superseding memories by index: planned while the table was empty, a join would
+# read all of it for each row.
 SUPERSEDED_BY: LiteralString = """
     array(
         select s.id from supersession x
@@ -60,7 +60,7 @@ _LOCK_CHAINS = "select pg_advisory_xact_lock(8323, %(key)s)"
 
 _IS_SUPERSEDED = "select exists (select from supersession where ns = %(ns)s and old = any(%(ids)s))"
 
-# `offset 0` has each round look up by the index: a new table has no statistics, and would be joined whole.
+# `offset 0` makes each round use the index: a new table has no statistics, and would be joined as a whole.
 _CHAINS = """
     with recursive chain (id, old) as (
         select m.id, x.old from memory m join supersession x on x.ns = m.ns and x.doc = m.doc
@@ -76,11 +76,11 @@ _CHAINS = """
 
 
 class MemoryVersion(NamedTuple):
-    """What a writer needs of a stored memory.
+    """What a writer needs to know of a stored memory.
 
     Attributes:
         fingerprint: the hash of what was sent.
-        superseded_ids: those that it supersedes.
+        superseded_ids: the ids that it supersedes.
         place: a turn's place in its session.
     """
 
@@ -113,24 +113,24 @@ async def _read(conn: Connection, ns: int, which: Which | None, ending: LiteralS
 async def lock_names(
     conn: Connection, ns: int, *, sessions: Collection[str], written: Collection[str], superseded: Collection[str]
 ) -> None:
-    """Block writers of these sessions, and of what would concern these ids; at most one call per transaction.
+    """Block writers of these sessions and of memories that concern these ids; at most one call per transaction.
 
     A memory and those that supersede it are not written concurrently: rows that do not exist yet cannot be locked, and
     if one transaction writes a memory and another adds or removes a memory that supersedes it, neither would see the
     other's change. A transaction at READ COMMITTED that waits here sees, in its later statements, what the other
     committed.
 
-    `written` are the memories to be written, except newly generated ids that no one else knows; `superseded` those that
+    `written` are the ids to be written, except newly generated ones that no one else knows; `superseded` are those that
     the memories to be written or removed supersede, or superseded before.
     """
     if sessions or written or superseded:
         locks = [*_session_locks(ns, sessions).items(), *_id_locks(ns, written, superseded).items()]
-        wanted = dict(sorted(locks))  # of two with the same key the exclusive one
+        wanted = dict(sorted(locks))  # if two have the same key, the exclusive one
         await conn.execute(_LOCK_NAMES, {"keys": array_text(wanted), "alone": array_text(wanted.values())})
 
 
 def _key(ns: int, kind: str, name: object = None) -> int:
-    """A lock's key; those with the same hash only wait for each other."""
+    """A lock's key; a hash collision only makes writers wait for each other."""
     return crc32(repr((ns, kind, name)).encode()) - 2**31
 
 
@@ -167,8 +167,8 @@ async def chains(
 ) -> Mapping[str, list[str]]:
     """Stored supersessions with which new ones could close a cycle: the superseded ids by id.
 
-    The chains do not change until the transaction ends, which holds the locks of `lock_names`. `ids` are to supersede
-    `superseded`; if no stored memory supersedes any of `ids`, no cycle is possible.
+    The chains do not change until the end of the transaction, which holds the locks of `lock_names`. `ids` will
+    supersede `superseded`; if no stored memory supersedes any of `ids`, no cycle is possible.
     """
     [[is_superseded]] = await fetch(conn, _IS_SUPERSEDED, {"ns": ns, "ids": text_array([*ids])})
     if not is_superseded:

@@ -27,7 +27,7 @@ from retrieval.text.analysis import TermBag
 from retrieval.types.memory import Kind, Memory, MemoryInput, as_superseded
 from retrieval.types.search import Filters, SearchOptions
 
-# Not by `copy`, which cannot be in a pipeline. PostgreSQL has no array of arrays of different lengths.
+# Not with `copy`, which cannot be in a pipeline. PostgreSQL has no array of arrays of different lengths.
 _INSERT: LiteralString = """
     insert into memory (ns, doc, id, kind, text, title, speaker, session_id, position, document_id, created_at,
         expires_at, tags, metadata, entities, relations, fingerprint, length, embedding, indexed, traits)
@@ -42,7 +42,7 @@ _INSERT: LiteralString = """
             metadata, entities, relations, fingerprint, length, embedding, traits)
 """
 
-# In the order of `Memory`'s fields, followed by what only the store knows.
+# In the order of `Memory`'s fields, followed by the store's own columns.
 _COLUMNS: LiteralString = (
     """
     m.id, m.text, m.kind, m.title, m.speaker, m.session_id, m.position, m.document_id, m.created_at,
@@ -50,10 +50,10 @@ _COLUMNS: LiteralString = (
     """ + SUPERSEDED + " as supersedes, " + SUPERSEDED_BY + " as superseded_by, m.fingerprint, m.doc"
 )  # fmt: skip
 
-# Not in order: PostgreSQL would read the namespace by ordinal, and look for each of its ids among those asked for.
+# Without `order by`: PostgreSQL would read the namespace by ordinal, and check each of its ids against those wanted.
 _READ = "select " + _COLUMNS + " from memory m where m.ns = %(ns)s"
 
-# Both directions: what a memory supersedes in turn, and what supersedes any of those; `union` ends a cycle.
+# Follows supersession in both directions; `union` ends a cycle.
 _HISTORY = (
     """
     with recursive related (id) as (
@@ -151,10 +151,10 @@ class HydratedMemory(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewMemory:
-    """A memory ready to be written, with its terms and what it adds to the graph.
+    """A memory ready to be written, with its terms and its part of the graph.
 
     Attributes:
-        embedding: shape (dimensions,), of its own text or, for a turn, in its context.
+        embedding: of its own text or, for a turn, in its context; shape (dimensions,).
     """
 
     id: str
@@ -168,7 +168,7 @@ class NewMemory:
 
     @property
     def may_exist(self) -> bool:
-        """Whether the store may have a memory with this id, or one that supersedes it: not if the id was generated."""
+        """Whether a memory with this id, or one that supersedes it, may be stored: not if the id was generated."""
         return self.input.id is not None
 
 
@@ -211,7 +211,7 @@ async def insert(conn: Connection, ns: int, memories: Mapping[int, NewMemory]) -
 
 
 def _time_array(times: Iterable[datetime | None]) -> str:
-    """In UTC, since PostgreSQL does not read offsets of sixteen hours or more."""
+    """In UTC, as PostgreSQL rejects offsets of sixteen hours or more."""
     return array_text(None if time is None else time.astimezone(UTC) for time in times)
 
 
@@ -220,7 +220,7 @@ def _json_array(values: Iterable[object]) -> str:
 
 
 async def get(conn: Connection, namespace: Namespace, memory_id: str) -> StoredMemory:
-    """One memory, whether or not searches can see it; raises NotFound if there is none with that id."""
+    """One memory, whether or not searches can see it; raises NotFound if it does not exist."""
     found = await read(conn, namespace.ns, by_id([memory_id]))
     if not found:
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
@@ -236,9 +236,9 @@ async def read(conn: Connection, ns: int, which: Which | None) -> Sequence[Store
 
 
 async def history(conn: Connection, namespace: Namespace, memory_id: str, *, most: int) -> list[Memory]:
-    """A memory with those it superseded and those that superseded it, in turn and in all branches, oldest first.
+    """A memory with those it superseded and those that superseded it, transitively in all branches, oldest first.
 
-    At most `most`. Raises NotFound if there is none with that id.
+    At most `most`. Raises NotFound if it does not exist.
     """
     rows = await fetch(conn, _HISTORY, {"ns": namespace.ns, "id": memory_id, "most": most})
     if not rows:
@@ -272,7 +272,7 @@ async def hydrate(conn: Connection, ns: int, docs: Iterable[int]) -> PendingResu
 
 
 async def hydrate_by_id(conn: Connection, ns: int, ids: Iterable[str], which: Which) -> Mapping[str, HydratedMemory]:
-    """Memories as search results show them, by id; those that are not among `which`, or do not exist, are absent."""
+    """Memories as search results show them, by id; absent if not among `which` or not stored."""
     parameters = {**which.parameters, "ns": ns, "ids": text_array([*ids])}
     rows = await fetch(conn, _HYDRATE_BY_ID + which.condition, parameters, binary=True)
     return {memory.id: memory for memory in map(_hydrated, rows)}
@@ -284,7 +284,7 @@ def asking_metadata(ns: int, metadata: Mapping[str, Any]) -> BoundStatement:
 
 
 async def delete(conn: Connection, ns: int, docs: Sequence[int]) -> set[str]:
-    """Delete rows; returns the names that were given as entities."""
+    """Delete rows; returns the names that callers had given as entities."""
     return {each["name"] for (given,) in await fetch(conn, _DELETE, {"ns": ns, "docs": list(docs)}) for each in given}
 
 
@@ -311,7 +311,7 @@ def _hydrated(row: Sequence[Any]) -> HydratedMemory:
 
 
 async def _all_stored(cursor: AsyncCursor[Any]) -> list[StoredMemory]:
-    """Decode rows of `_COLUMNS`; others run in between."""
+    """Decode rows of `_COLUMNS`, yielding to the event loop in between."""
     found: list[StoredMemory] = []
     while rows := await cursor.fetchmany(DECODED_AT_ONCE):
         found += map(_stored, rows)

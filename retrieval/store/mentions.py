@@ -1,4 +1,4 @@
-"""Memories that mention an entity, or that a speaker said."""
+"""Memories that mention an entity, or that are by a speaker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from graph.names import entity_id, normalize, singular_key
 from postgres.arrays import array_text
 from postgres.connection import Connection, fetch
 
-# An entity is also meant by its aliases, and by what is merged with it.
+# A name also means entities with it as an alias, and entities merged with these.
 _FAMILY: LiteralString = """
     with meant as (
         select %(entity)s::bigint as entity
@@ -26,7 +26,7 @@ _KEYS: LiteralString = """
     select e.key from entity e where e.ns = %(ns)s and e.entity = any(%(family)s::bigint[])
     union select a.key from entity_alias a where a.ns = %(ns)s and a.entity = any(%(family)s::bigint[])
 """
-# A text mentions "han" where it says "Hans", and nothing where it says "May Chen", which may be no name: it is read.
+# Texts are searched, too: the graph has "han" for "Hans", and nothing for "May Chen", which may not be a name.
 _MENTIONING: LiteralString = """
     select m.id, coalesce(m.speaker = %(speaker)s::text, false)
     from memory m
@@ -43,7 +43,7 @@ _MENTIONING: LiteralString = """
 
 
 async def family_of(conn: Connection, ns: int, name: str) -> list[int]:
-    """The entities that a name means: by itself, as an alias, and what is merged with these."""
+    """The entities that a name stands for, as name or alias, and all merged with these."""
     key = normalize(name)
     return [entity for (entity,) in await fetch(conn, _FAMILY, {"ns": ns, "key": key, "entity": entity_id(key)})]
 
@@ -51,9 +51,9 @@ async def family_of(conn: Connection, ns: int, name: str) -> list[int]:
 async def said_and_mentioned(
     conn: Connection, ns: int, name: str, *, family: Collection[int], speaker: str | None
 ) -> tuple[Sequence[str], Sequence[str]]:
-    """The ids of the memories of a speaker, and of all others that mention a name, both in the order of insertion.
+    """The ids of a speaker's memories, and of all others that mention the name, both in order of insertion.
 
-    `family` are the entities that the name means.
+    `family` are the entities that the name stands for.
     """
     key, meant = normalize(name), {"ns": ns, "family": array_text(family)}
     keys = {key, *(other for (other,) in await fetch(conn, _KEYS, meant))}
@@ -68,6 +68,6 @@ async def said_and_mentioned(
 
 
 def _written(keys: Collection[str]) -> str | None:
-    """A regular expression of PostgreSQL for names as texts write them, by their keys; None for no names."""
+    """A PostgreSQL regular expression that matches names in texts, given their keys; None without names."""
     names = "|".join(r"\W+".join(map(re.escape, key.split())) for key in sorted(keys))
     return rf"(?<!\w)(?:{names})(?!\w)" if names else None

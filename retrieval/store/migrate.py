@@ -28,7 +28,7 @@ _LOCK = 5_472_697_665_742_001
 
 _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
-# Those of the role or the database are meant for requests; another process may be migrating for minutes.
+# Timeouts of the role or database are meant for requests; another process may be migrating for minutes.
 _NO_TIMEOUTS: LiteralString = "set statement_timeout = 0; set lock_timeout = 0"
 
 _CREATE_TABLE: LiteralString = """
@@ -94,7 +94,7 @@ def bundled(folder: Traversable | None = None) -> list[Migration]:
 
 
 def outstanding(series: Sequence[Migration], applied: Sequence[Applied]) -> list[Migration]:
-    """The migrations that are not applied yet.
+    """The migrations that are not yet applied.
 
     Raises MigrationError if the database's history is not a prefix of `series`: it is newer than the code, has a gap,
     or an applied file has changed since.
@@ -124,7 +124,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
 
     Raises:
         StoreUnavailable: the database cannot be reached, or goes away meanwhile.
-        StoreError: a pooler has connections share a session.
+        StoreError: a pooler makes connections share a session.
         MigrationError: the server is too old or has no pgvector, the database is not in UTF-8, its history does not
             match (see `outstanding`), or a migration failed; earlier ones stay applied.
     """
@@ -137,7 +137,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
             await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
             try:
                 todo = outstanding(series, await _applied(db))
-                if todo:  # else the database need not take writes
+                if todo:  # otherwise the database may be read-only
                     await db.execute(_CREATE_TABLE)
             except psycopg.Error as exc:
                 raise MigrationError(f"cannot migrate the database {describe(url)}: {one_line(exc)}") from exc
@@ -148,7 +148,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
 
 
 async def pending(database: str | Connection) -> list[int]:
-    """The versions that are not applied yet to a database, given by libpq URL or connection; read-only.
+    """The versions not yet applied to a database, given by libpq URL or connection; read-only.
 
     Raises StoreUnavailable if it cannot be reached, MigrationError if its history does not match, see `outstanding`.
     """

@@ -34,7 +34,7 @@ CURRENT: LiteralString = """
 
 _FIND = "select ns, name, settings, next_doc, generation from namespace where name = %(name)s"
 
-# The row is locked as by `_LOCK`, since a column of a key is set.
+# Locks the row like `_LOCK`, as it sets a key column.
 _LOCK_OR_CREATE = """
     insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
     on conflict (name) do update set name = excluded.name
@@ -42,12 +42,12 @@ _LOCK_OR_CREATE = """
 """
 
 _CHANGE = """
-    update namespace set settings = %(settings)s, generation = generation + %(is_read_anew)s::integer where ns = %(ns)s
+    update namespace set settings = %(settings)s, generation = generation + %(is_outdated)s::integer where ns = %(ns)s
 """
 
 _HOLD: LiteralString = "select generation from namespace where ns = %(ns)s for "
 
-# Commits asynchronously, as all writers of a namespace would queue for the flush: later writes with these ordinals do
+# Commits asynchronously, as all writers of a namespace would queue for the flush. Later writes with these ordinals
 # flush, and WAL is flushed in order.
 _ALLOCATE = """
     update namespace set next_doc = next_doc + %(docs)s where ns = %(ns)s
@@ -67,7 +67,7 @@ _LIST = """
 """
 
 MOST_NAMED = 5
-"""Namespaces that are named where one of them would be enough."""
+"""Most namespaces named as examples in a message."""
 
 _EMBEDDERS = """
     select settings->>'embedder', (array_agg(name order by name))[:%(most)s] from namespace
@@ -78,7 +78,7 @@ _LARGEST = "select name from namespace where next_doc >= %(least)s order by next
 
 _LOCK = "select ns from namespace where name = %(name)s for update"
 
-# What concerns a large part of a namespace, or thousands of chunks, takes longer than other statements may.
+# Work on a large part of a namespace, or on thousands of chunks, may exceed the usual statement timeout.
 ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
 
 # By the key of the receipt.
@@ -98,7 +98,7 @@ class Namespace(NamedTuple):
     """A row of the table, in the order of the statements' columns.
 
     Attributes:
-        generation: of its vectors, those of two generations cannot be compared with each other; and of the settings by
+        generation: of its vectors, which cannot be compared with those of another generation, and of the settings by
             which memories are analysed.
     """
 
@@ -116,9 +116,9 @@ def check_name(name: str) -> None:
 
 
 def check_new_name(name: str) -> None:
-    """Check the name of a namespace that is to be written to.
+    """Check the name of a namespace to write to.
 
-    Raises InvalidInput if it is invalid, or would be lost at the end of a URL path.
+    Raises InvalidInput if it is invalid, or would be dropped from the end of a URL path.
     """
     check_name(name)
     check_names(namespace=name)
@@ -141,7 +141,7 @@ async def opened(pool: Pool, name: str) -> AsyncIterator[tuple[Connection, Names
 
 
 async def find_or_create(conn: Connection, name: str, *, embedder: EmbedderName = DEFAULT_EMBEDDER) -> Namespace:
-    """The namespace with that name, created with this embedder and else default settings if missing."""
+    """The namespace with that name, created with this embedder and otherwise default settings if missing."""
     return await _find(conn, name) or await _lock_or_create(conn, name, embedder)
 
 
@@ -168,7 +168,7 @@ def _decoded(ns: int, name: str, settings: dict[str, Any], *others: Any) -> Name
 async def put(
     conn: Connection, name: str, settings: NamespaceInput, *, embedder: EmbedderName = DEFAULT_EMBEDDER
 ) -> NamespaceInfo:
-    """Create a namespace or change the settings that are given; a new one without an embedder gets `embedder`.
+    """Create a namespace or change the given settings; a new one without an embedder gets `embedder`.
 
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
@@ -188,8 +188,8 @@ async def put(
             )
         former, given = msgspec.to_builtins(namespace.settings), msgspec.to_builtins(settings)
         changed = {**former, **given, "language": language, "embedder": chosen}
-        is_read_anew = (language, chosen) != (namespace.settings.language, namespace.settings.embedder)
-        await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(changed), "is_read_anew": is_read_anew})
+        is_outdated = (language, chosen) != (namespace.settings.language, namespace.settings.embedder)
+        await conn.execute(_CHANGE, {"ns": namespace.ns, "settings": Jsonb(changed), "is_outdated": is_outdated})
         [described] = await describe(conn, [name])
         return described
 
@@ -197,7 +197,7 @@ async def put(
 async def hold(conn: Connection, ns: int, lock: LiteralString = "key share") -> int:
     """Keep a namespace and its embedder until the transaction ends; returns the generation of its vectors.
 
-    With a stronger `lock` of its row than others hold it waits for them. Raises NotFound if it was deleted.
+    A stronger `lock` on its row waits for holders of conflicting ones. Raises NotFound if it was deleted.
     """
     rows = await fetch(conn, _HOLD + lock, {"ns": ns})
     if not rows:
@@ -206,9 +206,9 @@ async def hold(conn: Connection, ns: int, lock: LiteralString = "key share") -> 
 
 
 async def hold_for_write(conn: Connection, namespace: Namespace) -> None:
-    """Hold a namespace to which memories are written that were analysed for it as it was found.
+    """Hold a namespace to write memories that were analysed for `namespace` as read earlier.
 
-    Raises NotFound if it was deleted, VectorsReplaced if it is of another generation by now.
+    Raises NotFound if it was deleted, VectorsReplaced if its generation has changed.
     """
     if await hold(conn, namespace.ns) != namespace.generation:
         raise VectorsReplaced
@@ -217,8 +217,8 @@ async def hold_for_write(conn: Connection, namespace: Namespace) -> None:
 async def allocate_docs(conn: Connection, namespace: Namespace, docs: int) -> range:
     """Allocate ordinals, committed at once so that writers do not block each other.
 
-    Once a namespace has ordinals, its language stays, and only new vectors for all of them change its embedder. Raises
-    NotFound if it was deleted.
+    Once a namespace has ordinals, its language is fixed, and changing its embedder requires new vectors for all of
+    them. Raises NotFound if it was deleted.
     """
     rows = await fetch(conn, _ALLOCATE, {"ns": namespace.ns, "docs": docs})
     if not rows:
@@ -228,20 +228,20 @@ async def allocate_docs(conn: Connection, namespace: Namespace, docs: int) -> ra
 
 
 async def count_written(conn: Connection, ns: int, docs: int) -> None:
-    """Count at least so many ordinals as allocated."""
+    """Mark at least `docs` ordinals as allocated."""
     await conn.execute(_COUNT_WRITTEN, {"ns": ns, "docs": docs})
 
 
 async def describe(conn: Connection, names: Collection[str] | None = None) -> list[NamespaceInfo]:
-    """All namespaces, or those of these names, with their counts, sorted by name."""
-    valid = None if names is None else [name for name in names if _NAME.fullmatch(name)]  # no other can exist
+    """All namespaces, or those in `names`, with their counts, sorted by name."""
+    valid = None if names is None else [name for name in names if _NAME.fullmatch(name)]  # others cannot exist
     rows = await fetch(conn, _LIST, {"names": valid})
     fields = NamespaceInfo.__struct_fields__
     return [msgspec.convert(dict(zip(fields, row, strict=True)), NamespaceInfo) for row in rows]
 
 
 async def embedders(conn: Connection) -> dict[str, list[str]]:
-    """The names of at most `MOST_NAMED` namespaces of each embedder but the default one, by embedder."""
+    """By embedder other than the default, the names of at most `MOST_NAMED` namespaces with it."""
     return dict(await fetch(conn, _EMBEDDERS, {"default": DEFAULT_EMBEDDER, "most": MOST_NAMED}))
 
 

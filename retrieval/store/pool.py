@@ -27,15 +27,15 @@ CONNECT_TIMEOUT_S = 5
 """Timeout of one connection attempt outside the pool."""
 
 RECONNECT_TIMEOUT_S = 2
-"""Timeout of one connection attempt of the pool: the least that psycopg allows."""
+"""Timeout of one connection attempt of the pool, the shortest that psycopg allows."""
 
 WAIT_TIMEOUT_S = 10.0
 """How long a caller waits for a free connection while the database answers."""
 
 _TCP = {"keepalives_idle": 30, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 10_000}
-"""Of each connection, in seconds, the last in milliseconds. Routers forget what has been idle for minutes, and drop
-what comes later without a word. The system would wait two hours before it probes, and a quarter of one for an answer,
-while the database answers new connections, so that it is not taken for lost."""
+"""Options of each connection, in seconds, the last in milliseconds. Routers forget connections idle for minutes and
+then silently drop packets. By default the system probes after two hours and waits a quarter of an hour for an answer,
+while the database accepts new connections, so that it is not considered lost."""
 
 WARM_S = 60.0
 """How long a connection is reused before it goes back to psycopg's pool, which replaces old ones."""
@@ -44,15 +44,15 @@ STATEMENT_TIMEOUT_MS = 30_000
 """Statement timeout; bulk work sets its own with `set local`."""
 
 LOCK_TIMEOUT_MS = 30_000
-"""How long a statement waits for a lock, however long it may take: others wait for its connection meanwhile."""
+"""Lock timeout, even for statements that may take longer, as other callers wait for the connection meanwhile."""
 
 MOST_PREPARED = 300
 """Prepared statements per connection; more than exist, counting the filter combinations that callers use."""
 
-# psycopg reads no time in another date style.
+# psycopg cannot parse times in any other date style.
 _SINGLE = "select set_config('datestyle', 'ISO', false), set_config('lock_timeout', %(lock_timeout)s, false)"
 
-# Writers see what was committed while they waited for a lock, whatever the database's default is.
+# READ COMMITTED, whatever the database's default: writers see what was committed while they waited for a lock.
 # Generic plans: every statement is a lookup by key whose plan does not depend on the values, and replanning one of the
 # graph's statements costs more than running it.
 _SESSION = """
@@ -72,7 +72,7 @@ class Pool(AsyncConnectionPool[Connection]):
     """A connection pool that raises Trivet's errors and survives a server restart.
 
     Connections are handed out last in, first out unless callers are waiting: a server process that has just answered
-    does so again in half the time of one that slept. So a few connections do all the work while they suffice.
+    takes half the time of one that slept. So a few connections do all the work while they suffice.
     """
 
     def __init__(self, conninfo: str, *, reachability: Reachability, **options: Any) -> None:
@@ -85,8 +85,8 @@ class Pool(AsyncConnectionPool[Connection]):
     async def getconn(self, timeout: float | None = None) -> Connection:
         """A connection that the server has not closed; closed ones are replaced in the background.
 
-        psycopg's own `check` pauses after each closed connection. After a restart, when all are closed, a caller would
-        wait until its timeout. Raises StoreUnavailable if the database is lost, PoolTimeout if all stayed in use.
+        psycopg's own `check` pauses after each closed connection, so after a restart, when all are closed, a caller
+        would wait until its timeout. Raises StoreUnavailable if the database is lost, PoolTimeout if all stay in use.
         """
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while True:
@@ -167,18 +167,18 @@ class Pool(AsyncConnectionPool[Connection]):
 _COLLISIONS = ("23505", "40P01", "40000")
 """SQLSTATEs caused by another writer: unique violation, deadlock, and what `graph.store` raises itself.
 
-At READ COMMITTED there are no serialisation failures. What reads at another level may have one on a standby, which ends
-it for what its primary has removed meanwhile.
+At READ COMMITTED there are no serialisation failures. Reads at another level may have one on a standby, which cancels
+them if the primary removes rows they need.
 """
 
 _REFUSALS = ("22", "54")
 """Rejected values: data exceptions, and limits such as the longest index key or the deepest nesting."""
 
 _DENIED = "42501"
-"""The database's role lacks a right."""
+"""The database role lacks a privilege."""
 
-# An InternalError is of a server that takes no writes, or of a connection whose answers do not fit what was asked, as
-# when a pooler tells of a lost server in two messages.
+# InternalError comes from a server that accepts no writes, or from a connection whose answers do not match its
+# requests, for example because a pooler reports a lost server in two messages.
 _OUTAGES = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError)
 
 
@@ -190,7 +190,7 @@ def translated() -> Iterator[None]:
         StoreUnavailable: the database cannot be reached, went away, or gave no connection or answer in time.
         Collided: another writer was in the way.
         InvalidInput: the database rejects a value that passed all earlier checks.
-        StoreError: the role that Trivet connects as lacks a right.
+        StoreError: the role that Trivet connects as lacks a privilege.
     """
     try:
         yield
@@ -227,9 +227,9 @@ async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection
 
 
 async def check_session(db: Connection, url: str) -> None:
-    """Raise StoreError if another connection has the same session, as it has where a pooler pools by transaction.
+    """Raise StoreError if another connection shares the session, as with a pooler in transaction mode.
 
-    Such a session has the settings and the advisory locks of everybody, and keeps them when all are gone.
+    Such a session has the settings and advisory locks of all clients, and keeps them when they are gone.
     """
     async with await connect(url) as other:
         sessions = [await fetch(each, "select pg_backend_pid()") for each in (db, other)]
@@ -246,7 +246,7 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
 
     All are opened up front, because three legs run in parallel and none should wait for a handshake. A connection that
     the server has closed is replaced when it is requested. Raises StoreUnavailable if the database cannot be reached or
-    accepts fewer, MigrationError if it has no extension `vector`, so that it is not migrated.
+    accepts fewer, MigrationError if it has no extension `vector` and so is not migrated.
     """
     async with await connect(url) as db:
         [(is_migrated,)] = await fetch(db, "select to_regtype('vector') is not null")
@@ -274,7 +274,7 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
 
 
 def one_line(exc: psycopg.Error) -> str:
-    """What the driver says of a failure, in one line."""
+    """The driver's message, on one line."""
     return " ".join(str(exc).split())
 
 
@@ -297,10 +297,10 @@ def _conninfo(url: str, timeout_s: int) -> str:
 
 def _parse(url: str) -> dict[str, Any]:
     authority, _, rest = url.partition("://")[2].partition("?")[0].partition("/")
-    if authority.count("@") > 1 or "@" in rest:  # libpq would take a part of the password for a name
+    if authority.count("@") > 1 or "@" in rest:  # libpq would take part of the password for a host or database
         raise StoreUnavailable("TRIVET_DATABASE_URL has a stray @: in a password @ is written %40, and / %2F")
     try:
         return dict(conninfo_to_dict(url))
     except psycopg.ProgrammingError:
-        # libpq quotes the text that it cannot parse, password included
+        # libpq quotes the text that it cannot parse, including the password
         raise StoreUnavailable("TRIVET_DATABASE_URL is not a URL that libpq understands") from None

@@ -1,4 +1,4 @@
-"""Rows of profiles, their promotions, their shadows and the models they refer to."""
+"""Rows of profiles, and of their promotions, shadows and models."""
 
 from __future__ import annotations
 

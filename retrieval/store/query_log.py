@@ -15,7 +15,7 @@ from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
 
 # Each insert deletes the row beyond the limit, and a few more to catch up after concurrent writers. `number` is a
 # scalar subquery because the planner may turn a join into a scan of the table while it is new and has no statistics.
-# The commit is asynchronous: a database crash may lose the last entries and nothing else.
+# The commit is asynchronous: a database crash may lose the last entries but nothing else.
 NUMBERED: LiteralString = """
     with held as (
         select ns from namespace
@@ -109,7 +109,7 @@ async def key(conn: Connection, ns: int) -> bytes | None:
 async def read(
     conn: Connection, ns: int, *, after: int = 0, limit: int | None = None
 ) -> Sequence[tuple[int, LoggedQuery]]:
-    """Entries with numbers above `after`, oldest first, each after its number in the namespace."""
+    """Entries with numbers above `after`, oldest first, as (number in the namespace, entry)."""
     return [_numbered(row) for row in await fetch(conn, _PAGE, {"ns": ns, "after": after, "limit": limit})]
 
 

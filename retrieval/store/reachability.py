@@ -24,7 +24,7 @@ SLOW_S = 0.25
 """A statement or a wait for a connection that takes longer triggers a check whether the database still answers."""
 
 ANSWER_TIMEOUT_S = 1.0
-"""How long the database may take to accept a connection, or three times as long as it took when the pool was opened."""
+"""How long the database may take to accept a connection, or three times what it took when the pool was opened."""
 
 STALL_S = 0.25
 """An event loop that is late by more than this was busy itself, so a timeout says nothing about the database."""
@@ -36,9 +36,9 @@ class Reachability:
     """Whether the database of a pool answers; when in doubt, tries to open one more connection.
 
     Callers wait for a busy pool, but not for a lost database. It is lost if it refuses the connection while no caller
-    holds one that could be returned, or if it answers nobody at all. Then waiting callers fail at once, and if there
+    holds one that could be returned, or if it does not answer at all. Then waiting callers fail at once, and if there
     was no answer, so do callers waiting for rows. After a refusal a new caller triggers another attempt, so that it
-    succeeds as soon as the database is back; while no answer comes, it fails at once.
+    succeeds as soon as the database is back; while there is no answer, it fails at once.
 
     Attributes:
         losses: how often the database was lost. Connections opened before the last loss are useless.
@@ -63,7 +63,7 @@ class Reachability:
         return not self._is_back.is_set()
 
     async def check(self) -> None:
-        """Return if the database is reachable, or becomes so now; raises StoreUnavailable if not."""
+        """Raise StoreUnavailable unless the database is reachable, or a new attempt succeeds."""
         if self._is_silent:
             raise StoreUnavailable("the database does not answer")
         if self.is_lost:
@@ -80,7 +80,7 @@ class Reachability:
         self._in_use[connection] = time.monotonic()
 
     def end_use(self, connection: Connection, *, is_answered: bool) -> None:
-        """Record that the caller returned it, with or without an answer to all that was asked."""
+        """Record that the caller returned it, and whether all its statements were answered."""
         self._in_use.pop(connection, None)
         if connection.closed:
             self.doubt()
@@ -131,7 +131,7 @@ class Reachability:
                 self._doubted.clear()
                 try:
                     await self._ask()
-                except Exception:  # the watch must go on
+                except Exception:  # keep watching
                     log.exception("whether the database answers could not be found out")
 
     def _is_slow(self) -> bool:
@@ -161,13 +161,13 @@ class Reachability:
             log.warning("the database answers again")
 
     async def _try(self) -> None:
-        """Open and close a connection as one task: one that is merely opened stays open if it is cancelled too late."""
+        """Open and close a connection in one task: if only opened, it would stay open when cancelled too late."""
         await (await self._connect()).close()
 
     async def _is_answered(self, attempt: asyncio.Task[None]) -> bool:
-        """Wait for the attempt; False if neither it nor any caller has had an answer for the time of `limit_s`.
+        """Wait for the attempt; False if neither it nor any caller has had an answer for `limit_s`.
 
-        The event loop may have been late at any moment of that time, so the wait has steps.
+        The wait is in steps, as the event loop may be late at any moment.
         """
         since = time.monotonic()
         while True:
@@ -183,7 +183,7 @@ class Reachability:
                 return False
 
     def _lose(self, reason: str, *, before: float = math.inf) -> None:
-        """Fail the callers that have been waiting since before `before`; for later ones the database is tried again."""
+        """Fail the callers that have been waiting since before `before`; later ones try the database again."""
         if not self.is_lost:
             self._is_back.clear()
             self.losses += 1

@@ -1,4 +1,4 @@
-"""New vectors for all memories of a namespace: collected beside the old ones, then put in their place at once."""
+"""New vectors for all memories of a namespace: collected beside the old ones, then swapped in at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from retrieval.store.sessions import BEFORE_PREVIOUS_SHARE, DOCUMENT, PREVIOUS_S
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import EmbedderName
 
-# A changed memory has a new ordinal, so whatever was written since is missing.
+# A changed memory has a new ordinal, so memories written since are missing, too.
 _MISSING = """
     select m.doc, m.text, m.title, m.speaker from memory m
     where m.ns = %(ns)s and m.doc > %(after)s and not exists (
@@ -32,8 +32,8 @@ _COUNT = """
     where m.ns = %(ns)s
 """
 
-# The lock keeps a memory from being deleted without its new vector. Whoever is about to change one holds it, and would
-# be waited for in no certain order; what is skipped is still missing.
+# The lock keeps a memory from being deleted without its new vector. Rows locked by writers are skipped, as waiting for
+# them in no fixed order could deadlock; they stay missing.
 _ADD = """
     insert into new_embedding (ns, doc, model, embedding)
     select m.ns, m.doc, %(model)s, new.embedding
@@ -47,7 +47,7 @@ _REPLACE_OWN = """
     update turn t set own = n.embedding from new_embedding n where t.ns = %(ns)s and n.ns = t.ns and n.doc = t.doc
 """
 
-# `context_embedding` of store/sessions.py, as the turns have their new vectors by now.
+# Does the same as `context_embedding` of store/sessions.py; the turns already have their new vectors.
 _REPLACE: LiteralString = """
     update memory m set indexed = false, embedding = case when p.doc is null then n.embedding else l2_normalize(
         n.embedding::vector + p.own::vector * array_fill(%(previous)s::real, array[384])::vector
@@ -71,19 +71,19 @@ _CHANGE = """
 
 
 async def missing(conn: Connection, ns: int, model: str, *, after: int = -1, limit: int) -> dict[int, MemoryInput]:
-    """What is embedded of the first memories above the ordinal `after` without a new vector of this model."""
+    """The input to embed for the first memories above the ordinal `after` that lack a new vector of this model."""
     rows = await fetch(conn, _MISSING, {"ns": ns, "model": model, "after": after, "limit": limit})
     return {doc: MemoryInput(text=text, title=title, speaker=speaker) for doc, text, title, speaker in rows}
 
 
 async def count(conn: Connection, ns: int, model: str) -> tuple[int, int]:
-    """How many memories there are, and how many of them have a new vector of this model."""
+    """The number of memories, and of those with a new vector of this model."""
     [row] = await fetch(conn, _COUNT, {"ns": ns, "model": model})
     return row[0], row[1]
 
 
 async def add(conn: Connection, ns: int, model: str, docs: Collection[int], embeddings: NDArray[np.float32]) -> None:
-    """Store new vectors of memories' own texts, of unit length, but none of a memory that is being changed.
+    """Store new unit vectors of memories' own texts, except for memories that are being changed.
 
     `conn` is in a transaction that holds the namespace.
     """
@@ -98,7 +98,7 @@ async def lock(conn: Connection, ns: int) -> None:
 
 
 async def replace(conn: Connection, ns: int, embedder: EmbedderName) -> int:
-    """Put the new vectors, of which none is missing, in the place of the old ones; returns how many.
+    """Replace all vectors with the new ones, of which none may be missing; returns how many.
 
     `conn` is in the transaction that holds `lock`.
     """

@@ -1,6 +1,6 @@
 """Orders the turns of chat sessions and blends their vectors with preceding turns; no I/O.
 
-The chunks of a document are turns, too: the document is their session, and those around a chunk count for it in BM25.
+The chunks of a document are turns, too: the document is their session, and BM25 scores a chunk in its context.
 
 Changes are local: a change at one place of a session needs the two stored turns on each side of it, and updates the
 links of one on each side and the vectors of the two after it.
@@ -22,23 +22,23 @@ END = 2**63 - 1
 """The place of a turn that is appended to its session."""
 
 DOCUMENT = "\x1f"
-"""Begins the name that a document has among sessions; no session's own name may begin so."""
+"""Prefix of a document's name among sessions; no other session name may have it."""
 
 
 def session_of(memory: MemoryInput) -> str | None:
-    """The session in which a memory is a turn, which for a chunk is its document; None for other memories."""
+    """The session of which a memory is a turn, for a chunk its document; None for other memories."""
     if memory.session_id is None and memory.kind == "chunk" and memory.document_id is not None:
         return session_name(memory.document_id)
     return memory.session_id
 
 
 def session_name(document_id: str) -> str:
-    """The name that a document has among sessions."""
+    """The name of a document among sessions."""
     return DOCUMENT + document_id
 
 
 class Place(NamedTuple):
-    """A position in a session; places compare as the database orders them."""
+    """A position in a session; places compare in the database's order."""
 
     session_id: str
     place: int
@@ -79,7 +79,7 @@ class Arrangement:
 def destination(memory_id: str, session_id: str, position: int | None, former: Mapping[str, Place]) -> Place:
     """Where a turn goes: to the caller's position, to its former place in this session, or to the end.
 
-    `former` has, by id, the places of the turns that are replaced.
+    `former` has the places of replaced turns by id.
     """
     if position is not None:
         return Place(session_id, position, memory_id)
@@ -90,8 +90,8 @@ def destination(memory_id: str, session_id: str, position: int | None, former: M
 def assign_places(arriving: Iterable[Turn], former: Iterable[Place], around: Iterable[Turn]) -> list[Turn]:
     """Assign places in the caller's order; an appended turn gets the session's greatest place plus one.
 
-    `arriving` have their destinations as places; `former` are those of the turns that are replaced; `around` the stored
-    turns around all destinations, which include the last turn of a session appended to.
+    `arriving` have their destinations as places; `former` are the places of replaced turns; `around` has the stored
+    turns around all destinations, including the last turn of a session appended to.
     """
     greatest: dict[str, int] = {}
     for place in (*former, *(turn.place for turn in around)):
@@ -155,10 +155,10 @@ def _join(joined: dict[int, Turn], before: Turn | None, after: Turn | None) -> N
 
 
 def _context(doc: int, turns: Mapping[int, Turn]) -> tuple[int | None, int | None]:
-    """The two turns that count in a turn's vector.
+    """The two turns blended into a turn's vector.
 
-    A changed text gets a new ordinal, so equal contexts have equal vectors. None count in a chunk's: its title has its
-    headings, and mixed with its neighbours it is found less well (docs/decisions/0016-documents.md).
+    A changed text gets a new ordinal, so equal contexts have equal vectors. A chunk's vector has none: its title has
+    its headings, and blending in neighbours makes it harder to find (docs/decisions/0016-documents.md).
     """
     if turns[doc].place.session_id.startswith(DOCUMENT):
         return None, None

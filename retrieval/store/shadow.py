@@ -13,7 +13,7 @@ from retrieval.store.agreement import kendall_tau, overlap, rank_biased_overlap
 from retrieval.store.query_log import NUMBERED
 
 MAX_ROWS = 50_000
-"""Most runs of a namespace; the oldest is deleted first."""
+"""Most runs per namespace; the oldest are deleted first."""
 
 _RECORD: LiteralString = (
     NUMBERED.replace("queries", "shadow_runs").replace("query_log", "shadow_run")
@@ -26,8 +26,8 @@ _RECORD: LiteralString = (
 """
 )
 
-# In the order of `ShadowSummary`'s fields. Over all namespaces, as profiles are shared by all; reveals nothing that a
-# namespace holds.
+# In the order of `ShadowSummary`'s fields. Over all namespaces, as they share profiles; reveals nothing of their
+# contents.
 _SUMMARY: LiteralString = """
     select count(*), avg(overlap), avg((live_ids[1] is not distinct from candidate_ids[1])::integer::real), avg(rbo),
         avg(tau), percentile_cont(0.5) within group (order by live_ms),

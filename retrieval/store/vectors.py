@@ -64,7 +64,7 @@ class Stored(NamedTuple):
 async def read(conn: Connection, ns: int, docs: Collection[int], *, generation: int) -> Stored:
     """The vectors of some memories, in any order; those deleted in the meantime are absent.
 
-    Raises VectorsReplaced if they are of another generation by now.
+    Raises VectorsReplaced if their generation has changed.
     """
     return await _stored(conn, _READ, {"ns": ns, "docs": array_text(docs)}, generation)
 
@@ -72,9 +72,9 @@ async def read(conn: Connection, ns: int, docs: Collection[int], *, generation: 
 async def read_own(
     conn: Connection, ns: int, docs: Mapping[str, int], *, generation: int
 ) -> dict[str, NDArray[np.float32]]:
-    """The vectors of memories' own texts, of turns without the preceding ones, by the keys of their ordinals.
+    """The vectors of memories' own texts, for turns without the preceding ones, keyed like their ordinals.
 
-    Those deleted in the meantime are absent. Raises VectorsReplaced if they are of another generation by now.
+    Those deleted in the meantime are absent. Raises VectorsReplaced if their generation has changed.
     """
     found = await read(conn, ns, docs.values(), generation=generation)
     own = dict(zip(found.docs.tolist(), found.vectors, strict=True))
@@ -83,15 +83,15 @@ async def read_own(
 
 
 async def read_moved(conn: Connection, ns: int, docs: Sequence[int], ids: Sequence[str], *, generation: int) -> Stored:
-    """The current vectors of memories that were updated, given by former ordinals, which key the result, and ids.
+    """The current vectors of updated memories, given by former ordinals, which key the result, and ids.
 
-    Those deleted in the meantime are absent. Raises VectorsReplaced if they are of another generation by now.
+    Those deleted in the meantime are absent. Raises VectorsReplaced if their generation has changed.
     """
     return await _stored(conn, _READ_MOVED, {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}, generation)
 
 
 async def check_generation(conn: Connection, ns: int, generation: int) -> None:
-    """Raise VectorsReplaced unless whatever vectors were read before this are of that generation."""
+    """Raise VectorsReplaced unless all vectors read before this call are of that generation."""
     if await fetch(conn, _GENERATION, {"ns": ns}) != [(generation,)]:
         raise VectorsReplaced
 
@@ -139,7 +139,7 @@ _EXACTLY: LiteralString = """
     order by similarity desc, m.id collate "C" limit %(k)s
 """
 
-# Those that do not stand in the index (store/vector_index.py), with ties in any order.
+# Vectors outside the index (store/vector_index.py), with ties in any order.
 _UNINDEXED = _EXACTLY.replace("<which>", "not m.indexed and <which>").replace(', m.id collate "C"', "")
 
 
@@ -161,8 +161,8 @@ async def by_index(
 ) -> list[tuple[int, float]]:
     """Approximate nearest neighbours of a unit vector among some memories, as (ordinal, cosine), roughly in order.
 
-    At most `k`, and fewer if the index finds no more, followed by as many of those that are not in it; `conn` is in
-    no transaction. `ef_search` is the breadth of the search, at most `MAX_EF_SEARCH`.
+    At most `k` from the index, followed by at most `k` of those outside it; `conn` is in no transaction. `ef_search` is
+    the breadth of the search, at most `MAX_EF_SEARCH`.
     """
     parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
     # A pipeline is one round trip and one transaction, which the local settings need.

@@ -1,4 +1,4 @@
-"""Which memories a statement is about; that a query may see them is the single predicate of every leg and listing."""
+"""Conditions that select memories; what a query may see is one predicate, shared by every leg and listing."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ _NOTHING = Exclude()
 
 
 class Which(NamedTuple):
-    """Some memories: a condition on `memory m`, and its parameters."""
+    """A selection of memories: a condition on `memory m`, and its parameters."""
 
     condition: LiteralString
     parameters: Mapping[str, Any]
 
 
 def by_id(ids: Collection[str]) -> Which | None:
-    """Those of some ids; None without any."""
+    """The memories with these ids; None without ids."""
     return Which("m.id = any(%(ids)s)", {"ids": text_array([*ids])}) if ids else None
 
 
 def by_ordinal(docs: Collection[int]) -> Which:
-    """Those of some ordinals."""
+    """The memories with these ordinals."""
     return Which("m.doc = any(%(docs)s::integer[])", {"docs": array_text(docs)})
 
 
 def matching(filters: Filters, exclude: Exclude = _NOTHING) -> Which:
-    """All that match the filters and are not excluded."""
+    """The memories that match the filters and are not excluded."""
     values = asdict(filters) | {"not_" + name: value for name, value in asdict(exclude).items()}
     parameters = {name: Jsonb(value) if name == "metadata" else value for name, value in values.items() if value}
     return Which(_AND.join(_FILTERS[name] for name in parameters) or "true", parameters)
 
 
 def seen_by(options: SearchOptions) -> Which:
-    """All that a search may see: those that match, created, not expired and not superseded at `as_of` (null: now).
+    """The memories that a search may see: matching, created, not expired and not superseded at `as_of` (null: now).
 
     >>> seen_by(SearchOptions(filters=Filters(kind=["chunk"]), include_superseded=True)).condition
     '(m.expires_at is null or m.expires_at > now()) and m.kind = any(%(kind)s::text[])'

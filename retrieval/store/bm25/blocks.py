@@ -1,7 +1,7 @@
 """Binary layout of a segment's rows: the postings of one or more terms.
 
 A segment is a sorted run, as in a log-structured merge tree: postings sorted by term, then ordinal, and cut into rows.
-Rare terms share a row to spread PostgreSQL's per-row overhead; a frequent term has a row of its own. Ordinals are
+Rare terms share a row to spread PostgreSQL's per-row overhead; a frequent term has its own row. Ordinals are
 offsets from a base rather than deltas, because computing running sums would dominate query time. All integers are
 little-endian:
 
@@ -25,7 +25,7 @@ ROW_BYTES = 1_000
 """Target size of a row shared by several terms."""
 
 OWN_ROW = 256
-"""Terms with at least this many postings have a row of their own."""
+"""Terms with at least this many postings have their own row."""
 
 _HEADER = struct.Struct("<IIHBB")
 _WIDTHS: dict[int, np.dtype[np.uint8 | np.uint16]] = {1: np.dtype("u1"), 2: np.dtype("<u2")}

@@ -44,7 +44,7 @@ _ORDINALS_AT_ONCE = 100_000
 _LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
 _UNLOCK: LiteralString = "select pg_advisory_unlock(8321, %(ns)s)"
 
-# Of the many small namespaces, which cannot have so many, no rows are read.
+# Reads no rows of small namespaces, which are many and cannot have `least` of either.
 _CANDIDATES: LiteralString = """
     select ns from namespace n where next_doc >= %(least)s and (
         (select count(*) from (select from bm25_tail t where t.ns = n.ns limit %(least)s) as tail) >= %(least)s
@@ -72,7 +72,7 @@ _ALIVE: LiteralString = """
 
 
 async def unpacked(conn: Connection) -> dict[str, int]:
-    """Memories that are not packed into segments yet, by namespace, where there are any."""
+    """The number of memories not yet packed into segments, by namespace, if above 0."""
     return dict(await fetch(conn, _COUNT_TAILS))
 
 
@@ -112,7 +112,7 @@ class _Compaction(Segments):
     """The steps of compacting the segments of one namespace."""
 
     async def pack(self, after: int) -> tuple[int, int]:
-        """Pack the memories of the tail with ordinals above `after`; returns how many, and the last ordinal."""
+        """Pack memories of the tail with ordinals above `after`; returns their number and the last ordinal."""
         tail = await self.value(TAIL, after=after, most=PACKED_AT_ONCE)
         if not tail:
             return 0, after

@@ -88,7 +88,7 @@ async def remove(conn: Connection, ns: int, docs: Collection[int]) -> None:
 
 
 async def remove_from_tail(conn: Connection, ns: int, docs: Collection[int]) -> set[int]:
-    """Remove memories from the tail; returns those that were there, and that nobody else is removing."""
+    """Remove memories from the tail; returns those found, except any that another transaction is removing."""
     return {doc for (doc,) in await fetch(conn, _REMOVE_FROM_TAIL, {"ns": ns, "docs": array_text(sorted(docs))})}
 
 

@@ -18,7 +18,7 @@ from retrieval.store.bm25.blocks import PostingTable, joined, unpack
 from retrieval.store.bm25.postings import TAIL, unpack_tail
 
 MEMORIES_AT_ONCE = 8_000
-"""Approximate number of memories whose postings are held at a time, as those of a range of terms."""
+"""Postings held at a time, for a range of terms: about as many as this many memories have."""
 
 _MOST_IN_TAIL = 2**31 - 1
 
@@ -73,9 +73,9 @@ class Segments:
     async def by_ranges(
         self, segments: Sequence[int], *, memories: int, tail: PostingTable = _NOTHING
     ) -> AsyncIterator[PostingTable]:
-        """The postings of some segments and a tail, of about so many `memories`, by ascending ranges of terms.
+        """The postings of some segments and a tail, of about `memories` memories, by ascending ranges of terms.
 
-        Each as `PostingTable.sorted` has them. The ranges are of equal size, so that memory use is bounded.
+        Each range is sorted like `PostingTable.sorted`. The ranges are of equal size, so that memory use is bounded.
         """
         left = tail  # the last row of a range may have terms of the next
 
@@ -92,7 +92,7 @@ class Segments:
 
     @asynccontextmanager
     async def holding(self) -> AsyncIterator[None]:
-        """A transaction that keeps the namespace from being deleted; raises NotFound if it is already."""
+        """A transaction that keeps the namespace from being deleted; raises NotFound if it already is."""
         async with self._conn.transaction():
             await namespaces.hold(self._conn, self._ns)
             yield
@@ -122,9 +122,9 @@ class Segments:
 
 
 async def read_all(conn: Connection, ns: int, *, memories: int) -> AsyncIterator[PostingTable]:
-    """All postings of a namespace of about so many `memories`, in the snapshot of `conn`'s transaction.
+    """All postings of a namespace of about `memories` memories, in the snapshot of `conn`'s transaction.
 
-    As `Segments.by_ranges` has them; they may include deleted memories.
+    In the order of `Segments.by_ranges`; they may include deleted memories.
     """
     segments = Segments(conn, ns)
     tail = await segments.value(TAIL, after=-1, most=_MOST_IN_TAIL)

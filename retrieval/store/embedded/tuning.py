@@ -44,8 +44,8 @@ def tuned_settings() -> dict[str, str]:
         "random_page_cost": "1.1",
         "max_parallel_workers_per_gather": "0",
         "jit": "off",
-        # When a child crashes, the server ends, and whoever watches it starts it again. Restarting itself on a full
-        # disk, PostgreSQL 18 may stay without a startup process: alive, and refusing connections for good.
+        # When a child crashes, the server ends and a watching process restarts it. If PostgreSQL 18 restarts itself on
+        # a full disk, it may end up without a startup process: alive, but refusing connections for good.
         "restart_after_crash": "off",
         "log_checkpoints": "off",
         "log_min_messages": "warning",
