@@ -28,7 +28,7 @@ from retrieval.settings import Settings, variable_of
 
 HERE = Path(__file__).parent
 _DEPENDENT = {
-    "data_dir": "your user's data folder; for root `/var/lib/trivet`",
+    "data_dir": "`$XDG_DATA_HOME/trivet` or `~/.local/share/trivet`; for root `/var/lib/trivet`",
     "embedding_model": "the provider's",
     "embedding_url": "the provider's",
 }

@@ -65,6 +65,8 @@ def run(settings: Settings) -> None:
     limit_free_memory()  # before there are threads with heaps of their own
     with listening(settings) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
+        if settings.uses_embedded:
+            logger.info("The embedded database is in %s", settings.data_dir)
         if settings.workers == 1:
             _run_one(settings, listener)
         else:

@@ -133,7 +133,8 @@ _SETTINGS = [
     click.option(
         "--data-dir",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Folder of the embedded database.  [env: TRIVET_DATA_DIR]",
+        help="Folder of the embedded database.  [env: TRIVET_DATA_DIR; default: ~/.local/share/trivet, for root "
+        "/var/lib/trivet]",
     ),
 ]
 

@@ -49,6 +49,7 @@ def found(server: Serving) -> list[str]:
 def test_a_killed_postgres_is_started_again(data_dir: Path, workers: int) -> None:
     """Once, however many processes of the server share it; what was acknowledged is there."""
     with serving(TRIVET_DATA_DIR=str(data_dir), workers=workers) as server:
+        assert server.said().count(f"The embedded database is in {data_dir}\n") == 1
         assert add(server) == 201
         killed = postmaster_of(data_dir)
         orphans = killed.children()
