@@ -122,17 +122,18 @@ class Call(Generic[T]):
 def url_of(base_url: str) -> httpx.URL:
     """The address of a server; raises InvalidInput for one that cannot be read."""
     if _STRAY_AT.match(base_url):  # what comes before it would be taken for a port or a path, and be shown
-        stray = "is no address: it has a stray @; in a password @ is written %40, / %2F, ? %3F and # %23"
+        stray = "the address has a stray @; in a password @ is written %40, / %2F, ? %3F and # %23"
         raise InvalidInput(stray, loc=("base_url",))
+    shown = base_url.rpartition("@")[2]  # without a password
     try:
         url = httpx.URL(base_url)
         url.raw_host.decode("ascii").encode("idna")  # as sockets do
     except (httpx.InvalidURL, UnicodeError) as exc:
-        raise InvalidInput(f"is no address: {exc}", loc=("base_url",)) from exc
+        raise InvalidInput(f"{shown} is no address: {exc}", loc=("base_url",)) from exc
     if url.scheme not in ("http", "https"):
-        raise InvalidInput("is no address: it must begin with http:// or https://", loc=("base_url",))
+        raise InvalidInput(f"{shown} is no address: it must begin with http:// or https://", loc=("base_url",))
     if (url.port or 0) > _LAST_PORT:  # of which the system would take the last sixteen bits
-        raise InvalidInput(f"is no address: its port is above {_LAST_PORT}", loc=("base_url",))
+        raise InvalidInput(f"{shown} is no address: its port is above {_LAST_PORT}", loc=("base_url",))
     return url
 
 
@@ -149,12 +150,12 @@ def headers_of(api_key: str | None, url: httpx.URL) -> dict[bytes, bytes]:
     """
     headers = {b"Content-Type": b"application/json"}
     if api_key and url.userinfo:
-        raise InvalidInput("takes the header of the user and the password in the address: give one", loc=("api_key",))
+        raise InvalidInput("the user in base_url needs the same header as api_key: give one", loc=("api_key",))
     if url.userinfo:
         headers[b"Authorization"] = b"Basic " + b64encode(f"{url.username}:{url.password}".encode())
     if api_key:
         if not api_key.isprintable() or api_key != api_key.strip():
-            raise InvalidInput("must be one line of text with no blanks around it", loc=("api_key",))
+            raise InvalidInput("api_key must be one line of text with no blanks around it", loc=("api_key",))
         headers[b"Authorization"] = f"Bearer {api_key}".encode()
     return headers
 

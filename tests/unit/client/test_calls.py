@@ -112,7 +112,7 @@ def test_a_password_in_the_address_is_sent_and_not_shown(caplog: pytest.LogCaptu
 
 def test_a_key_and_a_password_in_the_address_are_refused_together() -> None:
     """A request has one header for both."""
-    with pytest.raises(trivet.InvalidInput, match="give one") as raised:
+    with pytest.raises(trivet.InvalidInput, match=r"^the user in base_url .* give one$") as raised:
         trivet.Client("http://ana:pw@trivet.example", "key")
     assert raised.value.loc == ("api_key",)
 
@@ -156,6 +156,10 @@ def test_what_is_no_address_is_refused(kind: type[trivet.Client | trivet.AsyncCl
     with pytest.raises(trivet.InvalidInput, match="is no address") as refused:
         kind(address)
     assert refused.value.loc == ("base_url",)
+    assert str(refused.value).startswith(f"{address} is no address: ")
+    with pytest.raises(trivet.InvalidInput, match="is no address") as refused:
+        kind(address.replace("http://", "http://ana:secret@") if "//" in address else f"ana:secret@{address}")
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("password", ["se/cret", "se?cret", "se#cret", "80/secret"])
@@ -326,7 +330,7 @@ def test_a_batch_of_bad_memories_keeps_no_other_from_being_stored() -> None:
 
 @pytest.mark.parametrize("key", ["secret-key\n", "secret-key ", " secret-key", "secret\tkey"])
 def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
-    with pytest.raises(trivet.InvalidInput) as raised:
+    with pytest.raises(trivet.InvalidInput, match=r"^api_key must be one line of text") as raised:
         trivet.Client(api_key=key)
     assert raised.value.loc == ("api_key",)
     assert "secret" not in f"{raised.value!r}"
