@@ -46,7 +46,7 @@ PAGES = [(ROOT / "README.md", ("python",)), *((page, ("python", "sh")) for page 
 
 ADDRESS = "http://127.0.0.1:8321"
 _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-_DONE_HERE = re.compile(r"^(pip install |trivet serve\b).*$", re.MULTILINE)
+_DONE_HERE = re.compile(r"^(python3 -m venv |pip install |trivet serve\b).*$", re.MULTILINE)
 """What the test has done in another way: Trivet is there, and its server runs."""
 
 _VERDICT = re.compile(
