@@ -39,6 +39,7 @@ RUN_AS_A_WHOLE = [
     DOCS / "imports.md",
     DOCS / "index.md",
     DOCS / "languages.md",
+    DOCS / "migrate" / "mem0.md",
     DOCS / "python.md",
 ]
 PAGES = [(ROOT / "README.md", ("python",)), *((page, ("python", "sh")) for page in RUN_AS_A_WHOLE)]
