@@ -72,8 +72,7 @@ async def collect(folders: list[Path], out: Path, examples: Path | None, limit: 
             for path in folders:
                 folder = read_folder(path)
                 names = folder.stored_name
-                ingestion = await ingest(engine, folder, names)
-                await check_complete(engine, folder, names, ingestion)
+                await check_complete(engine, folder, await ingest(engine, folder, names))
                 queries = list(folder.queries)
                 if len(queries) > limit:
                     queries = random.Random(seed).sample(queries, limit)

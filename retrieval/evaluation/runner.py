@@ -103,7 +103,7 @@ async def ingest(
     return Ingestion(counts=counts, rejected=rejected, seconds=time.perf_counter() - started)
 
 
-async def check_complete(engine: Trivet, folder: EvaluationFolder, names: Names, ingestion: Ingestion) -> None:
+async def check_complete(engine: Trivet, folder: EvaluationFolder, ingestion: Ingestion) -> None:
     """See that the namespaces hold what the folder holds and nothing else.
 
     Raises:
@@ -112,10 +112,11 @@ async def check_complete(engine: Trivet, folder: EvaluationFolder, names: Names,
     rejected = {row.line for row in ingestion.rejected}
     stored = Counter(row.namespace for row in folder.corpus if row.line not in rejected)
     for namespace, expected in stored.items():
-        held = (await engine.get_namespace(names(namespace))).memories
+        name = folder.stored_name(namespace)
+        held = (await engine.get_namespace(name)).memories
         if held != expected:
             raise Conflict(
-                f"namespace {names(namespace)!r} holds {counted(held, 'memory', 'memories')}, the folder {expected}: "
+                f"namespace {name!r} holds {counted(held, 'memory', 'memories')}, the folder {expected}: "
                 "it was filled from other rows; delete it first (trivet eval --fresh)"
             )
 

@@ -145,7 +145,7 @@ async def _store(engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan,
             stored[form.name] = await ingest(
                 engine, form, form.stored_name, settings=settings, fresh=plan.fresh, progress=progress
             )
-        await check_complete(engine, form, form.stored_name, stored[form.name])
+        await check_complete(engine, form, stored[form.name])
     return next(iter(stored.values()))
 
 

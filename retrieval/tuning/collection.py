@@ -220,10 +220,9 @@ async def store_rows(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, 
     Raises:
         Conflict: a namespace was filled from other rows.
     """
-    names = folder.stored_name
     with watch(f"{folder.name}: storing", len(folder.corpus)) as progress:
-        stored = await ingest(engine, folder, names, fresh=fresh, progress=progress)
-    await check_complete(engine, folder, names, stored)
+        stored = await ingest(engine, folder, folder.stored_name, fresh=fresh, progress=progress)
+    await check_complete(engine, folder, stored)
     for each in stored.rejected:
         log.warning("not stored: corpus.jsonl:%s %s: %s", each.line, each.id, each.error)
 
