@@ -25,10 +25,10 @@ from postgres.arrays import array_text, integers
 from postgres.connection import Connection, fetch
 
 MERGED_SEGMENTS = 4
-"""Segments of similar length that are merged: making one takes longer than searching a few more."""
+"""Number of segments of similar length that are merged: building one takes longer than searching a few more."""
 
 MERGED_EDGES = 65_536
-"""Most edges that one merge of segments rewrites, or 1/`MERGED_PART` of those loaded if that is more."""
+"""Most edges that one merge of segments rewrites, or 1/`MERGED_PART` of the edges loaded if that is more."""
 
 MERGED_PART = 32
 
@@ -52,7 +52,7 @@ class Adjacency(Persistent):
     """The graph of one namespace. Removed memories stay in it; callers mask them out.
 
     Attributes:
-        relations: those that the memories state, without those of removed ones.
+        relations: stated by the memories; without those of removed ones.
     """
 
     PARTS = ("_home", "relations")
@@ -69,7 +69,7 @@ class Adjacency(Persistent):
         self.relations.add(relations)
 
     def arrays(self) -> dict[str, Any]:
-        """Those of its segments too, by their numbers."""
+        """All arrays, those of segments by the segment's number."""
         segments = [named(segment.arrays(), str(number)) for number, segment in enumerate(self._segments)]
         return super().arrays() | {name: array for each in segments for name, array in each.items()}
 
@@ -88,12 +88,12 @@ class Adjacency(Persistent):
 
     @property
     def is_fragmented(self) -> bool:
-        """Whether it has so many segments that it is better made anew."""
+        """Whether it has so many segments that rebuilding it is better."""
         return len(self._segments) > MOST_SEGMENTS // 2
 
     @property
     def layout(self) -> bytes:
-        """It as `trivet_graph` of `native/graph.h`, valid until the next `add` or `remove`."""
+        """The graph as `trivet_graph` of `native/graph.h`, valid until the next `add` or `remove`."""
         if self._layout is None:
             head = _LAYOUT.pack(address(self._home), len(self._home), len(self._segments))
             self._layout = head + b"".join(segment.layout for segment in self._segments)
@@ -140,7 +140,7 @@ class Adjacency(Persistent):
         return entities, mentioned_in, weights
 
     def mention_counts(self, eligible: NDArray[np.bool_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All entities that eligible memories mention, and by how many of them each is, most first, ties by id."""
+        """All entities that eligible memories mention, and how many mention each, most first, ties by id."""
         parts = []
         for number, segment in enumerate(self._segments):
             there = (self._home[segment.memories] == number) & in_mask(segment.memories, eligible)
@@ -154,7 +154,7 @@ class Adjacency(Persistent):
 
     @property
     def is_consistent(self) -> bool:
-        """Whether it says of entities what it says of memories."""
+        """Whether its indexes by entity and by memory agree."""
         return self.relations.is_consistent and all(segment.is_consistent for segment in self._segments)
 
     def _put(self, segment: EdgeSegment) -> None:
@@ -168,7 +168,7 @@ class Adjacency(Persistent):
         self._segments.append(segment)
 
     def _merge(self) -> None:
-        """Merge the last segments if enough are of similar length; the one loaded first is never merged."""
+        """Merge the last segments if enough are of similar length; the initial one is never merged."""
         most = max(MERGED_EDGES, len(self._segments[0]) // MERGED_PART)
         merged, edges = 1, len(self._segments[-1])
         while merged < len(self._segments) - 1:
@@ -190,7 +190,7 @@ class Adjacency(Persistent):
 
 
 def in_mask(docs: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which memories a mask has: none added since it was made, nor -1 if, as in an index, its last value is unset."""
+    """Which memories are in a mask: none added after it was made, nor -1 if its last value is unset, as in an index."""
     found: NDArray[np.bool_] = mask[np.minimum(docs, len(mask) - 1)] & (docs < len(mask))
     return found
 
@@ -198,9 +198,9 @@ def in_mask(docs: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
 async def read_edges(
     conn: Connection, ns: int, docs: Collection[int] | None = None, *, parts: int = 1, roots: Roots
 ) -> tuple[NarrowEdges, list[Stated]]:
-    """Read the edges and relations of a namespace, or of some of its memories by ordinal, with the roots of entities.
+    """Read the edges and relations of a namespace, or of some memories by ordinal, with roots for merged entities.
 
-    All edges are read by `parts` statements, as a connection's buffer stays as large as its largest result.
+    All edges are read in `parts` statements, as a connection's buffer stays as large as its largest result.
     """
     params: dict[str, Any] = {"ns": ns} if docs is None else {"ns": ns, "docs": array_text(docs)}
     read = []
@@ -215,7 +215,7 @@ async def read_edges(
 
 
 def id_ranges(parts: int) -> Iterator[tuple[int, int]]:
-    """Closed ranges of equal size of 64-bit hashes, so that of entities or terms each has about as many."""
+    """Closed ranges of 64-bit hashes, of equal size and so with about equally many entities or terms each."""
     for start, end in pairwise(-(2**63) + part * 2**64 // parts for part in range(parts + 1)):
         yield start, end - 1
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 DAMPING = 0.85
 ROUNDS = 50
-"""Of the power iteration: the error is below DAMPING ** ROUNDS = 0.0003."""
+"""Rounds of power iteration: the error is below DAMPING ** ROUNDS = 0.0003."""
 
 MAX_TRIED = 200
-"""Shortest paths that are compared by strength."""
+"""Most shortest paths that are compared by strength."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, even escaped."""
@@ -51,7 +51,7 @@ def shortest_paths(edges: Iterable[Weighted], source: int, target: int, *, max_h
 
 
 def communities(nodes: Sequence[int], edges: Iterable[Weighted]) -> dict[int, int]:
-    """The number of each node's community, the largest is 0.
+    """The number of each node's community; the largest community is 0.
 
     Louvain (Blondel et al., J. Stat. Mech. 2008, arXiv 0803.0476) with a fixed seed.
     """
@@ -66,7 +66,7 @@ def communities(nodes: Sequence[int], edges: Iterable[Weighted]) -> dict[int, in
 def centrality(nodes: Sequence[int], edges: Iterable[Weighted]) -> dict[int, float]:
     """PageRank of each node over the undirected edges, by power iteration; the sum is 1.
 
-    networkx has it too, but through scipy, which the server does without.
+    networkx has it too, but needs scipy, which the server does not depend on.
     """
     place = {node: position for position, node in enumerate(nodes)}
     pairs = [(place[one], place[other], weight) for one, other, weight in edges if one != other]

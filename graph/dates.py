@@ -81,7 +81,7 @@ def _date_at(tokens: Sequence[Token], position: int) -> tuple[list[tuple[str, fl
 
 
 def _forms(year: int, month: int, day: int) -> list[tuple[str, float]]:
-    """The forms of a date, of which year and day may be unknown, which is 0."""
+    """The forms of a date; year and day are 0 if unknown."""
     if not year:
         return [(_MONTH_NAMES[month - 1] + (f" {day}" if day else ""), 0.4)]
     forms = [(f"{year:04}-{month:02}-{day:02}", 0.6)] if day else []
@@ -89,7 +89,7 @@ def _forms(year: int, month: int, day: int) -> list[tuple[str, float]]:
 
 
 def _day(word: str) -> int:
-    """The day of a month that a word is, or 0."""
+    """The day of the month that a word names, or 0."""
     return int(word.rstrip("stndrh")) if _DAY.fullmatch(word) else 0
 
 

@@ -18,7 +18,7 @@ MAX_MENTIONS = 64
 """Maximum entities of one memory; those with the greatest weight are kept."""
 
 MAX_TERMS = 32
-"""How many of them may be single common words."""
+"""Most of those that may be single common words."""
 
 WEIGHTS = {"title": 1.0, "speaker": 0.7, "name": 0.8, "identifier": 0.8, "phrase": 0.6, "term": 0.4}
 """The weight of a mention by kind, in (0, 1]; dates have their own."""
@@ -103,7 +103,7 @@ _BREAK = Token("mark", "|", -9, -9)
 
 
 def _names(text: str, tokens: list[Token], taken: set[int], known_names: str) -> Iterator[tuple[str, str, str, float]]:
-    """The capitalised names; adds the tokens of the certain ones to `taken`.
+    """The capitalised names; adds the tokens of certain names to `taken`.
 
     A sentence's first word is a name only if the text never writes it in lower case and it is in `known_names`, part
     of a longer name, or a name elsewhere in the text.
@@ -150,7 +150,7 @@ def find_quoted(text: str) -> Iterator[tuple[str, re.Match[str]]]:
 
 
 def _is_title(parts: list[str]) -> bool:
-    """Whether most words of four letters or more are capitalised; short speech ("Wow!") is no title."""
+    """Whether most words of four letters or more are capitalised; short speech ("Wow!") is not a title."""
     if len(parts) > MAX_TITLE_WORDS:
         return False
     folded = [part.strip(".,!'\u2019").casefold() for part in parts]

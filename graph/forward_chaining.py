@@ -146,7 +146,7 @@ def _plans(rules: tuple[Rule, ...]) -> _Plans:
 
 
 class _Facts:
-    """Known edges by key, and by either end where a rule asks for them; searches stop when `tries` is exhausted."""
+    """Known edges by key, and by either end if a rule needs that; searches stop when `tries` is exhausted."""
 
     def __init__(self, plans: _Plans, *, tries: Iterator[int]) -> None:
         self._plans = plans

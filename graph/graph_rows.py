@@ -15,7 +15,7 @@ GIVEN_WEIGHT = 1.0
 _STRENGTH = {"term": 0, "phrase": 1, "date": 2, "identifier": 3, "name": 4, "thing": 5, "speaker": 6, "title": 7}
 _TYPED_STRENGTH = len(_STRENGTH)
 FOUND_TYPES = _STRENGTH.keys()
-"""Types that extraction gives, and that of what a caller gives without one; any other is a caller's."""
+"""Types assigned by extraction, and the default for entities that callers give; any other is a caller's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class GivenEntity:
     aliases: Sequence[str] = ()
 
     def alias_keys(self) -> Iterator[tuple[str, str]]:
-        """The keys of its aliases, each with the name it is of; the singular of its own name is one."""
+        """The keys of its aliases, each with the name that it comes from; includes the singular of its own name."""
         own = normalize(self.name)
         for key, name in ((singular_key(own), self.name), *((normalize(alias), alias) for alias in self.aliases)):
             if own and key and key != own:
@@ -53,7 +53,7 @@ class DocGraph:
     relations: Sequence[GivenRelation] = ()
 
     def may_be_aliases(self) -> Iterator[str]:
-        """The keys by which it mentions and relates entities; what is given as an entity is one of its own."""
+        """The keys by which it mentions and relates entities, which may be aliases; given entities never are."""
         for mention in self.mentions:
             yield mention.key
         for relation in self.relations:
@@ -71,7 +71,7 @@ class EntityRow:
 
     @property
     def strength(self) -> int:
-        """Which of two descriptions is kept: a caller's type is stronger than all others."""
+        """Decides which of two descriptions is kept: a caller's type is the strongest."""
         return _STRENGTH.get(self.type, _TYPED_STRENGTH)
 
     @property
@@ -81,11 +81,11 @@ class EntityRow:
 
     @property
     def is_shown_otherwise(self) -> bool:
-        """Whether it is more than a common phrase whose name is its key."""
+        """Whether it is not a common phrase whose name is its key."""
         return self.type not in TOKENIZED_TYPES or self.name != self.key
 
     def is_stronger(self, stored_type: str) -> bool:
-        """Whether it replaces a stored description of that type; a caller's type gives way only to another."""
+        """Whether it replaces a stored description of that type; only another caller's type replaces a caller's."""
         stored = _STRENGTH.get(stored_type, _TYPED_STRENGTH)
         return self.strength > stored or (self.strength == stored == _TYPED_STRENGTH and self.type != stored_type)
 
@@ -109,7 +109,7 @@ class GraphRows:
         self.relations: set[tuple[int, str, int, int]] = set()
         self.redirected: set[int] = set()
         self._meanings = {key: {entity} for key, entity in aliases.items()}
-        for doc in docs:  # in their order: an alias counts for what comes with it and later
+        for doc in docs:  # in order: an alias counts from its memory on
             self._given: set[int] = set()
             self._given_aliases: dict[str, set[int]] = {}
             for given in doc.entities:
@@ -136,15 +136,15 @@ class GraphRows:
     def _relate(self, relation: GivenRelation, doc: int) -> None:
         named = [(normalize(name), name) for name in (relation.source, relation.target)]
         ends = [self._mention(doc, ExtractedMention(name, key, "thing", GIVEN_WEIGHT)) for key, name in named if key]
-        # Two names of one entity are not related; what is related to itself by one name is.
+        # Drop a relation between two names of one entity, but keep one from a name to itself.
         if len(ends) == 2 and (ends[0] != ends[1] or named[0][0] == named[1][0]):
             self.relations.add((ends[0], relation.type, ends[1], doc))
 
     def _meant(self, key: str) -> int:
-        """The entity that a key of a memory stands for: what it is the alias of, if it has one meaning.
+        """The entity that a key of a memory stands for: the one that it is an alias of, if there is just one.
 
-        An entity that the memory gives is nobody else's. Aliases that others gave count where they had one meaning, and
-        where no entity of that name has a type.
+        An entity that the memory gives is never an alias. Aliases that other memories gave count if they had one
+        meaning, and if no entity with that name has a caller's type.
         """
         own, meanings = entity_id(key), self._meanings.get(key, set())
         if own in self._given:
@@ -155,7 +155,7 @@ class GraphRows:
         return next(iter(meanings)) if len(meanings) == 1 else own
 
     def _mention(self, doc: int, mention: ExtractedMention) -> int:
-        """Mention an entity, or the one that its key is an alias of; which one it is."""
+        """Mention an entity, or the one that its key is an alias of; returns the entity mentioned."""
         name, key, type_, weight = mention
         entity = self._meant(key)
         if entity == entity_id(key):

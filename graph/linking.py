@@ -1,4 +1,4 @@
-"""Reads the names that a query may contain, and completes those that no name is: the beginning of one, an acronym."""
+"""Reads the names that a query may contain, and completes beginnings of names and acronyms."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def possible_names(query: str) -> Spellings:
 
 
 def to_complete(spelled: Spellings, found: Sequence[EntityCandidate]) -> tuple[list[str], list[str]]:
-    """The names in a query that may be the beginning of a longer one, and its acronyms, unless found already."""
+    """The names in a query that may begin a longer one, and its acronyms, unless already found."""
     known = {part for row in found if row.how != "rival" for key in row.matched for part in key.split()}
     return [prefix for prefix in spelled.prefixes if prefix not in known], acronyms_of(spelled, found)
 

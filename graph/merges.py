@@ -1,7 +1,7 @@
 """Entities that a caller has merged: which entity each is shown as.
 
-What memories mention and state is stored under the entity that their texts name; it is shown under the root of that
-entity's merges. So undoing a merge restores what was, and what was written in between goes where its texts say.
+Mentions and relations are stored under the entity that the texts name, and shown under the root of its merges. So
+undoing a merge restores the previous state, and memories written in between belong to the entity their texts name.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ async def read_roots(conn: Connection, ns: int) -> dict[int, int]:
 
 
 def moved(before: Roots, now: Roots) -> set[int]:
-    """The entities as which something was shown before that is now shown as another."""
+    """The entities under which something was shown before that is now shown under another."""
     return {before.get(entity, entity) for entity, _ in before.items() ^ now.items()}
 
 
 def unified(edges: NarrowEdges, relations: Iterable[Stated], roots: Roots) -> tuple[NarrowEdges, list[Stated]]:
-    """Edges and relations with roots in the place of merged entities, each once.
+    """Edges and relations with merged entities replaced by their roots, each once.
 
-    Of the edges of several entities to one memory the heaviest is kept. A relation between two entities that are now
-    one is dropped.
+    Of several entities' edges to one memory the heaviest is kept. A relation between two entities that are now one is
+    dropped.
     """
     return (_unified_edges(edges, roots), _unified_relations(relations, roots)) if roots else (edges, list(relations))
 

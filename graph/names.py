@@ -45,7 +45,7 @@ def normalize(name: str) -> str:
     """The key of a name: at most 256 characters, empty only if the name has no visible character.
 
     Folds compatibility forms and case, drops possessives and leading articles, and replaces punctuation by spaces.
-    A name of punctuation or emoji alone is its own key.
+    A name of only punctuation or emoji is its own key.
 
     >>> normalize("The  Café\u2019s")
     'café'
@@ -71,7 +71,7 @@ def entity_id(key: str) -> int:
 
 
 def without_diacritics(word: str) -> str:
-    """The word without the marks that accent Latin and Greek letters; those of other scripts are letters, too.
+    """The word without accents on Latin and Greek letters; marks of other scripts count as letters and stay.
 
     >>> without_diacritics("josé")
     'jose'

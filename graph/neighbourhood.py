@@ -1,4 +1,4 @@
-"""What a walk may see, its limits, what it has collected, and the activation of its memories."""
+"""A walk's view of the graph, its limits, the nodes collected, and the activation of its memories."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         max_hops: hops beyond the memories that mention the seeds.
-        enough: number of memories after which only the first hop is still made.
+        enough: with this many memories, no hop after the first is made.
         memories_per_seed: most memories taken per seed, the latest first.
         memories_per_entity: most memories taken per other entity.
         entities_per_hop: most entities expanded in the first hop; halved with each further hop.
-        memories_per_hop: best memories whose entities the first hop looks at; halved with each further hop.
-        mentions_per_memory: most entities looked at per such memory, by falling weight.
+        memories_per_hop: best memories whose entities the first hop examines; halved with each further hop.
+        mentions_per_memory: most entities examined per such memory, by falling weight.
         nodes: most memories and entities in total.
-        scanned_per_seed, scanned_per_entity: most mentions read to find eligible memories, removed ones apart.
+        scanned_per_seed, scanned_per_entity: most mentions read to find eligible memories, not counting removed ones.
         time_s: no hop starts after this many seconds.
     """
 
@@ -51,7 +51,7 @@ class View(msgspec.Struct, frozen=True):
     """The part of a namespace that a walk may see: the memories that meet the query's filters.
 
     Attributes:
-        graph: of the namespace.
+        graph: the namespace's.
         memories: number of memories in the namespace, or an upper bound.
         eligible: mask over all ordinals of the graph; an ineligible memory is neither returned nor walked through, and
             its relations are not followed.
@@ -132,13 +132,13 @@ class Neighbourhood:
 
     @property
     def room(self) -> int:
-        """How many more nodes may be added."""
+        """The number of nodes that may still be added."""
         return self.bounds.nodes - self.memories - int(_columns(self._walk))
 
     @property
     def frontier(self) -> dict[int, float]:
         """The entities reached by the last hop, with their strength."""
-        if len(self._steps) == 1 and self._seeds:  # as mostly, without a copy of what was collected
+        if len(self._steps) == 1 and self._seeds:  # the usual case, without copying what was collected
             return {seed.entity: seed.score for seed in self._seeds[: self.bounds.nodes]}
         seen = self.collected
         last = seen.hops == len(self._steps) - 1

@@ -1,4 +1,4 @@
-"""How a walk reached a memory: the entities on the path, and what led from each to the next."""
+"""How a walk reached a memory: the entities on the path, and the links between them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from graph.inference import JoinedEdge
 class Link:
     """One link of a path: an entity, and the memory it was reached `through` or the relation it is `joined_by`.
 
-    Both are None for an entity of the query. `tied` is true if an earlier entity of the path led to the memory, and
-    false if another leg did.
+    Both are None for an entity of the query. `tied` is True if an earlier entity of the path led to the memory, False
+    if another leg did.
     """
 
     entity: int
@@ -38,7 +38,7 @@ class Collected:
     """What a walk collected.
 
     Attributes:
-        entities, strengths, hops: of the entities reached, seeds first; the hop that reached each.
+        entities, strengths, hops: the entities reached, seeds first, with their strength and the hop that reached them.
         docs: the memories.
         matrix: edge weights, shape (memories, entities).
     """
@@ -50,7 +50,7 @@ class Collected:
     matrix: NDArray[np.float64]
 
     def path(self, doc: int, steps: Sequence[Step], seeds: int) -> tuple[Link, ...]:
-        """The entities from one of the first `seeds` to that with the strongest tie to a memory.
+        """The entities from one of the first `seeds` to the one with the strongest tie to a memory.
 
         Empty for an anchor to which no other memory and no entity of the query leads.
         """

@@ -1,4 +1,4 @@
-"""What consists of arrays, so that it can be written to a file and made of them again."""
+"""Objects that consist of arrays, so that they can be written to a file and restored from it."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class Persistent:
     """Consists of the attributes that `PARTS` names: arrays or None, integers, and other objects of this kind.
 
     Attributes:
-        COPIED: names of the arrays in which something may be replaced, of which a file gets copies.
+        COPIED: names of arrays that may be modified in place and are therefore copied before they are written.
     """
 
     PARTS: ClassVar[tuple[str, ...]] = ()
     COPIED: ClassVar[tuple[str, ...]] = ()
 
     def arrays(self) -> dict[str, Any]:
-        """All that there is to it; the arrays in use, but for those in `COPIED`."""
+        """All its arrays, without copying, except for those in `COPIED`."""
         found: dict[str, Any] = {}
         for name in self.PARTS:
             part = getattr(self, name)
@@ -43,12 +43,12 @@ class Persistent:
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
+        """Its approximate size in bytes."""
         return sum(getattr(getattr(self, name), "nbytes", 0) for name in self.PARTS)
 
 
 def named(arrays: Mapping[str, T], part: str) -> dict[str, T]:
-    """The arrays of a part of something, by names that tell it from other parts."""
+    """The arrays of a part, with its name as prefix."""
     return {f"{part}.{name}": array for name, array in arrays.items()}
 
 

@@ -53,8 +53,8 @@ class _Word(NamedTuple):
 def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
     """Runs of content words, singular and folded: each word, each pair, and whole runs of three.
 
-    The word after "I" or "can't" is a verb and part of no phrase. Phrases do not end in modifiers, and faint nouns such
-    as "idea" do not stand alone.
+    The word after "I" or "can't" is a verb and never part of a phrase. Phrases do not end in modifiers, and faint nouns
+    such as "idea" do not stand alone.
 
     >>> from graph.tokenizer import tokenize
     >>> list(find_phrases(tokenize("I adopted one from animal shelters")))
@@ -70,7 +70,7 @@ def find_phrases(tokens: Sequence[Token]) -> Iterator[tuple[str, ...]]:
             run = []
         if content:
             run.append(word)
-            last_end = _NOWHERE if verb else token.end  # nothing goes on from a verb
+            last_end = _NOWHERE if verb else token.end  # no phrase continues after a verb
         verb = word.role == "before verb" or (verb and word.role == "before verb still")
     yield from _phrases_of_run(run)
 

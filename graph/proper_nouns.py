@@ -62,7 +62,7 @@ class NameMention(NamedTuple):
 def find_names(text: str, tokens: Sequence[Token]) -> Iterator[NameMention]:
     """Runs of capitalised words, with connectors such as "of the" and "van", initials and numbers.
 
-    Given names that are no other word also count in lower case. Names in a heading are doubtful.
+    Given names that are not also ordinary words count in lower case, too. Names in a heading are doubtful.
 
     >>> from graph.tokenizer import tokenize
     >>> text = "The New York Times asked maria. Bread rises."

@@ -17,9 +17,9 @@ from graph.persistent import Persistent
 
 
 class RelationTable:
-    """Relations as rows of source, number of the name, target and memory, ascending, with indexes of ends and memories.
+    """Sorted rows of source, number of the name, target and memory, with indexes by source, target and memory.
 
-    Used as it is mapped from a file, and never changed.
+    Used directly as mapped from a file, and never changed.
     """
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -27,11 +27,11 @@ class RelationTable:
         self.arrays = arrays
         self._rows = arrays["rows"]
         self._entities = arrays["entities"].data
-        """In memory that `bisect` reads: a query asks for few entities, and NumPy takes longer to start."""
+        """Read by `bisect`, which is faster than NumPy for the few entities of a query."""
 
     @classmethod
     def from_rows(cls, rows: NDArray[np.int64], types: Sequence[str]) -> RelationTable:
-        """Sort rows, shape (n, 4), whose names are numbered as they are in the ascending `types`."""
+        """Sort rows, shape (n, 4), whose names are given as indices into the ascending `types`."""
         rows = rows[np.lexsort(rows.T[::-1])]
         source, _, target, doc = rows.T
         entities = np.union1d(source, target)
@@ -56,9 +56,9 @@ class RelationTable:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether its indexes are those of its rows."""
-        anew = self.from_rows(self._rows, self.types).arrays
-        return all(np.array_equal(array, anew[name]) for name, array in self.arrays.items())
+        """Whether its indexes match its rows."""
+        rebuilt = self.from_rows(self._rows, self.types).arrays
+        return all(np.array_equal(array, rebuilt[name]) for name, array in self.arrays.items())
 
     def __contains__(self, entity: int) -> bool:
         place = bisect_left(self._entities, entity)
@@ -89,22 +89,22 @@ _NONE = RelationTable.from_rows(np.empty((0, 4), np.int64), [])
 
 
 class RelationIndex(Persistent):
-    """The relations of a graph: a table, and what was added and removed since.
+    """The relations of a graph: a table, and those added and removed since.
 
-    The relations of an entity become lists when it is first asked for or when one of them changes; from then on these
-    are right and the table is not.
+    The relations of an entity become lists when they are first requested or changed; from then on the lists are valid
+    and the table is not.
     """
 
     def __init__(self) -> None:
         self._table = _NONE
         self._removed: set[int] = set()
-        """Memories whose relations in the table do not count any more."""
+        """Memories whose relations in the table no longer count."""
         self._added: dict[int, list[Stated]] = {}
         """Relations by memory."""
         self._lists: dict[int, tuple[list[Stated], list[Stated]]] = {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All that there is to it, as a table; these never change."""
+        """The arrays of a table with all relations; they never change."""
         added = list(chain.from_iterable(self._added.values()))
         types = sorted({*self._table.types, *(stated.relation for stated in added)})
         number_of = {name: number for number, name in enumerate(types)}
@@ -121,17 +121,17 @@ class RelationIndex(Persistent):
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the table says of entities what it says of memories."""
+        """Whether the table's indexes match its rows."""
         return self._table.is_consistent
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes, approximately."""
+        """Its approximate size in bytes."""
         listed = sum(len(outgoing) + len(incoming) for outgoing, incoming in self._lists.values())
         return sum(array.nbytes for array in self._table.arrays.values()) + 150 * listed
 
     def add(self, relations: Iterable[Stated]) -> None:
-        """Add relations; one that is stated by another memory too is another one."""
+        """Add relations; the same one stated by two memories counts as two."""
         for stated in relations:
             self._added.setdefault(stated.doc, []).append(stated)
             insort(self._listed(stated.source)[0], stated)
@@ -159,14 +159,14 @@ class RelationIndex(Persistent):
         return self._listed(entity) if self.related([entity]) else ((), ())
 
     def _listed(self, entity: int) -> tuple[list[Stated], list[Stated]]:
-        """The lists of an entity, which from now on are right."""
+        """The lists of an entity, which from now on replace the table."""
         ways = self._lists.get(entity)
         if ways is None:
             ways = self._lists[entity] = self._table.of(entity)
         return ways
 
     def related(self, entities: Collection[int]) -> list[int]:
-        """Those of some entities that have relations, in their order."""
+        """The entities among these that have relations, in order."""
         return [
             entity
             for entity in entities

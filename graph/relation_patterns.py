@@ -1,4 +1,4 @@
-"""The patterns by which texts state relations, and the side of each on which source and target stand."""
+"""Patterns of texts that state relations, with the sides on which source and target stand."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KIN = {
     **dict.fromkeys(("dog", "cat", "pup", "puppy", "kitten", "kitty", "parrot", "hamster", "rabbit"), "has_pet"),
     **dict.fromkeys(("turtle", "tortoise", "horse", "pony", "goldfish", "snake", "lizard", "pet"), "has_pet"),
 }
-"""The relation of a person to such a relative or pet, by the word for it."""
+"""A person's relation to a relative or pet, by the word for it."""
 
 _RELATIVES = "|".join(sorted(map(re.escape, KIN), key=len, reverse=True))
 _TOWN = (

@@ -1,4 +1,4 @@
-"""Which of the entities found for a query it means, with a score. Precision is preferred to recall."""
+"""Decides which of the entities found for a query it means, with a score. Prefers precision to recall."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHARES = {"exact": 1.0, "spelling": 0.95, "alias": 0.95, "acronym": 0.9, "nickna
 
 SIMILAR_SHARE = 0.5
 ONLY_BEARER_SHARE = 0.7
-"""Factor for a name of which the query has a word that no other name has."""
+"""Factor for a name that has a word of the query which no other name has."""
 
 MIN_COVERAGE = 0.5
 
@@ -84,7 +84,7 @@ def resolve(
     mentions_of: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     memories: int,
 ) -> list[Seed]:
-    """Score the entities that the query can mean, of those found for its spellings, and keep the best 8.
+    """Score the found entities that the query can mean, and keep the best 8.
 
     Longer names are placed first, so that names inside them are recognised as covered. The score grows with the
     number of words of the name and with its rarity among the namespace's memories. `mentions_of` returns how many of
@@ -117,7 +117,7 @@ def resolve(
 
 
 def acronyms_of(spelled: Spellings, found: Sequence[EntityCandidate]) -> list[str]:
-    """The acronyms in the query for which expansions are to be looked up."""
+    """The acronyms in the query whose expansions must be looked up."""
     known = [row.key for row in found if row.how == "exact" and _means(spelled, row.key) == "acronym" and _is_loud(row)]
     return list(dict.fromkeys((*spelled.acronyms, *known)))[:2]
 

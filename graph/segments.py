@@ -18,7 +18,7 @@ NarrowEdges = tuple[NDArray[np.int64], NDArray[np.integer[Any]], NDArray[np.floa
 NO_EDGES: NarrowEdges = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.float32))
 
 LEVELS = 256
-"""Distinct weights stored exactly (extraction produces a dozen); others are rounded to the nearest of these."""
+"""Most distinct weights stored exactly (extraction produces a dozen); others are rounded to the nearest of these."""
 
 NO_SEGMENT = 255
 """The home of a memory without a segment."""
@@ -87,7 +87,7 @@ class EdgeSegment(Persistent):
 
     @property
     def is_consistent(self) -> bool:
-        """Whether the edges by entity are those by memory."""
+        """Whether the edges by entity match those by memory."""
         docs = np.repeat(self.memories, np.diff(self.memory_starts))
         order = np.lexsort((-docs, self.codes))
         return (
@@ -98,7 +98,7 @@ class EdgeSegment(Persistent):
 
     @cached_property
     def layout(self) -> bytes:
-        """It as `trivet_segment` of `native/graph.h`, valid while it lives and until the first removal."""
+        """The segment as `trivet_segment` of `native/graph.h`, valid during its life until the first removal."""
         arrays = (getattr(self, name) for name in self.PARTS)
         addresses = (0 if array is None else address(array) for array in arrays)
         return _LAYOUT.pack(*addresses, len(self.entities), len(self.memories), len(self))

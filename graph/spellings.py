@@ -22,7 +22,7 @@ from graph.stopwords import (
 )
 
 MAX_QUERY_WORDS = 64
-"""Words of the query that are read; a longer query is pasted text."""
+"""Most words of the query that are read; a longer query is pasted text."""
 
 MAX_NAME_WORDS = 6
 MAX_ACRONYM_CHARS = 6
@@ -62,7 +62,7 @@ class Spellings:
 
     Attributes:
         spans: keys to look up with the positions of the words they cover, variants included.
-        variants: the keys of `spans` that the query does not contain itself.
+        variants: the keys of `spans` that the query does not itself contain.
         words: words of the query that may be part of a name.
         rivals: other full given names that a nickname in the query may stand for.
         prefixes: names that may be the start of a longer one.

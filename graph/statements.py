@@ -31,7 +31,7 @@ from graph.relation_patterns import (
 from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, words
 
 MAX_SIDE_CHARS = 120
-"""How far from the trigger a name is searched; doubt and denial are searched twice as far before it."""
+"""How far from the trigger to search for a name; doubt and denial are searched for twice as far before it."""
 
 _STOP = re.compile(
     r"(?<![\s.(][A-Z])(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bSt)(?<!\bMt)(?<!\bMrs)(?<!\bProf)[.!?]{1,20}[\"\u201d')]{0,20}(?=\s|\Z)"

@@ -2,7 +2,7 @@
 
 Locks, each kind taken in one statement by ascending id and held until the transaction ends:
 
-0. Advisory locks, shared on the aliases that texts use, alone on those that are about to be taken away.
+0. Advisory locks, shared on aliases that texts use, exclusive on those about to be removed.
 1. `for key share` on the entities that are mentioned; missing ones are inserted. The lock is shared, so writers wait
    only for another one that inserts the same entity, or for a lock of the third kind.
 2. `for no key update` on entities that a memory no longer mentions, that lose an alias or a merge made by hand, or
@@ -10,12 +10,13 @@ Locks, each kind taken in one statement by ascending id and held until the trans
 3. `for update` on entities without mentions, before they are deleted. Locked rows are skipped, not waited for: an
    entity that another writer holds is about to be mentioned.
 
-So no mention loses its entity, but for a race in PostgreSQL: one who raises a lock from the second kind to the third
-may not be seen by one who takes the first at that moment. Both have it then, and the former finds that at the end.
+So no mention loses its entity, except for a race in PostgreSQL: a writer that upgrades a lock from the second kind to
+the third may go unnoticed by one that takes the first at that moment. Both then hold it, and the former detects that at
+the end.
 
-Two who take aliases away and use each other's may deadlock; then the database has one start over. Else there is no
-deadlock: a holder of locks of the third kind waits for nothing but that race, and one that takes locks of the second
-kind waits only for holders of such locks with a higher id.
+Two writers that remove aliases and use each other's may deadlock; the database then makes one start over. Otherwise
+there is no deadlock: a holder of locks of the third kind waits for nothing but that race, and one that takes locks of
+the second kind waits only for holders of such locks with a higher id.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _USE_ALIASES: LiteralString = """
 """
 _CHANGE_ALIASES = _USE_ALIASES.replace("lock_shared", "lock")
 _ALIAS_BUCKETS = 128
-# A name that a caller gave a type is nobody else's.
+# A name to which a caller gave a type is never an alias.
 _ALIASES: LiteralString = """
     select a.key, min(a.entity)
     from unnest(%(keys)s::text[], %(own)s::bigint[]) as k (key, own)
@@ -118,7 +119,7 @@ _REMOVE_LINKS: LiteralString = """
     )
     select entity from unmentioned union select source from unrelated union select target from unrelated
 """
-# An entity may have very many mentions; what its last thousand memories with given entities say decides.
+# An entity may have very many mentions; the last thousand of its memories with given entities decide.
 _GIVEN_TYPES: LiteralString = """
     select e.entity, given.name, given.type
     from unnest(%(numbers)s::bigint[]) as e (entity) cross join lateral (
@@ -169,26 +170,26 @@ _REMOVED_THOUGH_USED: LiteralString = (
 
 
 class Alias(NamedTuple):
-    """A key by which texts mention an entity that has another."""
+    """A key by which texts mention an entity with a different key."""
 
     key: str
     entity: int
 
 
 async def take_aliases(conn: Connection, ns: int, keys: Collection[str]) -> None:
-    """Wait for those who mention entities by some aliases, and keep others from it, until the transaction ends."""
+    """Wait for writers that mention entities by these aliases, and block new ones until the transaction ends."""
     await _lock_aliases(conn, _CHANGE_ALIASES, ns, keys)
 
 
 async def aliases_of(conn: Connection, ns: int, removed: Collection[int], *, but: Sequence[DocGraph]) -> set[Alias]:
-    """The aliases that are given by memories which are about to be removed, without those that new ones give."""
+    """The aliases given by memories about to be removed, except those that new memories give."""
     removed_too = {Alias(*row) for row in await _of(conn, _GIVEN_ALIASES, ns, removed)}
     given = [each for doc in but for each in doc.entities]
     return removed_too - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
 
 
 async def not_given(conn: Connection, ns: int, aliases: Collection[Alias], *, but: Collection[int]) -> list[Alias]:
-    """Those of some aliases that nobody gives but some memories."""
+    """The aliases that no memory gives, nor a caller by hand, ignoring the memories in `but`."""
     columns = {"keys": text_array([each.key for each in aliases]), "entities": array_text(e.entity for e in aliases)}
     rows = await fetch(conn, _NOT_GIVEN, {"ns": ns, "but": array_text(but), **columns})
     return [Alias(*row) for row in rows]
@@ -204,14 +205,14 @@ async def write(
 ) -> set[int]:
     """Add memories to the graph and remove others, in the caller's transaction; call it at most once per transaction.
 
-    Returns the entities that came, went or were described anew, but for common phrases that came or went with their key
-    as their name.
+    Returns the entities added, deleted or described differently, except for common phrases that were added or deleted
+    with their key as their name.
 
     A mention whose key is an alias of exactly one entity counts for that entity, and so does a relation. Entities
     without mentions are deleted with their aliases and tokens, unless a caller has merged them or named them by hand.
-    `withdrawn` are the names that the removed memories gave as entities: their types are those that others give last.
-    The connection is in a transaction at READ COMMITTED, not in autocommit mode. Memories come once each; those to
-    remove are given by ordinal, and may come anew.
+    `withdrawn` are the names that the removed memories gave as entities: these get the type that other memories gave
+    last. The connection is in a transaction at READ COMMITTED, not in autocommit mode. `docs` has each memory once;
+    `removed` are ordinals, which may also be in `docs`.
 
     Raises:
         UniqueViolation: a memory is already in the graph.
@@ -238,12 +239,12 @@ async def write(
 
 
 async def _aliases(conn: Connection, ns: int, docs: Sequence[DocGraph], *, but: Collection[int]) -> dict[str, int]:
-    """The entity of each key in some memories that is an alias of one, leaving out what others give that are to go."""
+    """By key in some memories, the entity that it is an alias of, ignoring aliases given by the memories in `but`."""
     keys = sorted({key for doc in docs for key in doc.may_be_aliases()})
     columns = {"keys": text_array(keys), "own": array_text(map(entity_id, keys))}
     asked = {"ns": ns, **columns, "gone": array_text(sorted(but)), "found": text_array([*FOUND_TYPES])}
     aliases: dict[str, int] = dict(await fetch(conn, _ALIASES, asked)) if keys else {}
-    if aliases:  # whoever takes one away has done so by now, or waits
+    if aliases:  # a writer that removes one has committed once this lock is held, or waits
         await _lock_aliases(conn, _USE_ALIASES, ns, aliases)
         aliases = dict(await fetch(conn, _ALIASES, asked))
     return aliases
@@ -258,7 +259,7 @@ async def _lock_aliases(conn: Connection, sql: LiteralString, ns: int, keys: Col
 async def _take_types_back(
     conn: Connection, ns: int, entities: Collection[int], types: Mapping[int, str]
 ) -> dict[int, str]:
-    """Give entities the type that a memory gives last, or none; returns the types that changed, of all in `types`."""
+    """Set entities' types to those that memories gave last, or to none; returns the changed ones among `types`."""
     typed = [entity for entity in entities if types.get(entity, "thing") not in FOUND_TYPES]
     given = dict.fromkeys(typed, "thing") | {
         entity: type_
@@ -273,20 +274,20 @@ async def _take_types_back(
 
 
 async def remove_unused(conn: Connection, ns: int, entities: Collection[int]) -> list[int]:
-    """Delete those of the entities that nothing refers to any more, in the transaction that took references away.
+    """Delete the entities that nothing refers to any more, in the transaction that removed references.
 
-    Returns those that were more than common phrases. Raises TransactionRollback if another writer mentions one.
+    Returns the deleted ones other than common phrases. Raises TransactionRollback if another writer mentions one.
     """
-    await _lock(conn, "no key update", ns, entities)  # of two that take the last references, the later sees none
+    await _lock(conn, "no key update", ns, entities)  # of two that remove the last references, the later sees none
     return await _remove_unused(conn, ns, entities)
 
 
 async def _remove_unused(conn: Connection, ns: int, entities: Collection[int]) -> list[int]:
-    """The same, of entities that are locked."""
+    """The same for locked entities."""
     unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
     gone = await _ids(conn, _REMOVE_ENTITIES, ns, unused)
-    # The deletion waited for whoever holds an entity nevertheless, but did not see what that one wrote.
+    # The deletion waited for any writer that holds an entity nevertheless, but did not see what it wrote.
     if await _ids(conn, _REMOVED_THOUGH_USED, ns, unused):
         raise TransactionRollback("other writers mention entities that were taken away at this moment")
     return gone
@@ -313,7 +314,7 @@ def _links(batch: GraphRows) -> dict[str, Any]:
 
 
 async def _hold_entities(conn: Connection, ns: int, batch: GraphRows) -> tuple[dict[int, str], set[int]]:
-    """Insert the batch's missing entities and lock all of them; returns the types of all, and which were inserted."""
+    """Insert the batch's missing entities and lock all of them; returns all types, and the inserted entities."""
     wanted = batch.entities.keys() | batch.redirected
     held = await _lock(conn, "key share", ns, wanted)
     new = {entity: row for entity, row in batch.entities.items() if entity not in held}
@@ -326,7 +327,7 @@ async def _hold_entities(conn: Connection, ns: int, batch: GraphRows) -> tuple[d
 
 
 async def _lock(conn: Connection, how: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
-    """Lock those of the entities that exist; returns their types."""
+    """Lock the entities that exist; returns their types."""
     return dict(await _of(conn, _LOCK + how, ns, entities))
 
 
@@ -335,13 +336,13 @@ async def _ids(conn: Connection, sql: LiteralString, ns: int, numbers: Collectio
 
 
 async def _of(conn: Connection, sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
-    """The rows of a statement about entities or memories, which is not run if there are none of them."""
+    """The rows of a statement about entities or memories; not run if there are none."""
     params = {"ns": ns, "numbers": array_text(sorted(numbers)), "tokenized": _TOKENIZED}
     return await fetch(conn, sql, params) if numbers else []
 
 
 def _columns(ns: int, entities: Mapping[int, EntityRow]) -> dict[str, Any]:
-    """The columns of entities, and their tokens with the entity of each."""
+    """The columns of entities, and their tokens, each with its entity."""
     rows = entities.values()
     tokens = [(token, entity) for entity, row in entities.items() for token in row.tokens]
     return {

@@ -26,7 +26,7 @@ class Token(NamedTuple):
 
 _TOKEN = re.compile(
     rf"""(?![ ])(?:
-      [a-z]+(?=[\s,;!?])  # a word, as most are: told at once
+      [a-z]+(?=[\s,;!?])  # a word: the most common case, matched first
     | (?P<url>      (?:https?://|www\.)[^\s<>"'\u3000-\u303f]+ )
     | (?P<email>    (?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,63}}(?:\.[\w-]{{1,63}}){{1,4}} )
     | (?P<tag>      (?<!\w)[@#][^\W\d][\w{MARKS}]{{1,63}} )

@@ -3,7 +3,7 @@
 Hop 0 collects the memories that mention the seeds. The first hop starts from anchors (memories known to be close to
 the query, such as the best of the other legs) or, without any, from the best memories so far. It goes to the entities
 they mention and to those related to the seeds, and collects their memories. Further hops start from the best memories
-of the last one. Personalised PageRank over what was collected scores each memory (HippoRAG, NeurIPS 2024; the anchors
+of the last one. Personalised PageRank over the collected nodes scores each memory (HippoRAG, NeurIPS 2024; the anchors
 are LinearRAG's passage nodes, arXiv 2510.10114).
 """
 
@@ -52,7 +52,7 @@ def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules
 
 
 def _narrowed(width: int, hops: int) -> int:
-    """Half the width with every hop, but at least two: a single wrong step must not end the walk."""
+    """The width halved with every hop, but at least two: a single wrong step must not end the walk."""
     return max(min(width, 2), width >> hops)
 
 

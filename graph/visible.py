@@ -1,4 +1,4 @@
-"""The entity graph as some memories tell it: who is mentioned where, stated relations, and who is met with whom."""
+"""The entity graph of the visible memories: mentions, stated relations, and entities mentioned together."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from graph.resolution import MENTIONS_CAP
 Mask = NDArray[np.bool_]
 
 RECENT = 200
-"""Latest memories of an entity in which others are met with it."""
+"""Number of latest memories of an entity that are searched for entities mentioned with it."""
 
 STATED_SCANNED = 1_000
 """Most relations read of an entity as source, and as many as target, to find visible ones."""
 
 MAX_EVIDENCE = 5
-"""Memories that are named for a tie or a relation, the latest first."""
+"""Most memories listed for a tie or a relation, latest first."""
 
 STATED_STRENGTH = 2.0
 """What a stated relation adds to the strength of a tie; a shared memory adds the other entity's idf, at most 1."""
 
 MATRIX_DOCS = 2_000
-"""Columns of the incidence matrix that is multiplied at once."""
+"""Columns of the incidence matrix that are multiplied at once."""
 
 
 class Tie(NamedTuple):
-    """What joins an entity to another.
+    """The connection of an entity to another.
 
     Attributes:
         shared: number of memories that mention both, among the latest `RECENT` of `entity`.
         docs: the latest of these, at most `MAX_EVIDENCE`.
         stated: relations between the two, in either direction.
-        strength: for the order.
+        strength: orders the ties.
     """
 
     entity: int
@@ -61,17 +61,17 @@ class Relation(NamedTuple):
 
 
 class VisibleGraph:
-    """The part of a namespace's graph that stands on visible memories."""
+    """The part of a namespace's graph that visible memories support."""
 
     def __init__(self, graph: Adjacency, visible: NDArray[np.bool_]) -> None:
-        """Look at `graph` through a mask of memories."""
+        """Restrict `graph` to a mask of memories."""
         self._graph = graph
         self._visible = visible
         self.size = int(visible.sum())
         """The number of visible memories."""
 
     def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All entities that are mentioned, and in how many memories each is, most first, ties by id."""
+        """All entities that are mentioned, and the number of memories that mention each, most first, ties by id."""
         return self._graph.mention_counts(self._visible)
 
     def docs_of(self, entity: int) -> NDArray[np.int64]:
@@ -80,16 +80,16 @@ class VisibleGraph:
         return docs[in_mask(docs, self._visible)]
 
     def relations_of(self, entity: int) -> tuple[list[Relation], bool]:
-        """The relations of an entity, the most often stated first; and whether there may be more."""
+        """The relations of an entity, most often stated first, and whether there may be more."""
         stated, is_cut = self._stated(entity)
         return grouped(stated), is_cut
 
     def ties_of(
         self, entity: int, *, most: int, recent: int = RECENT, counts: Callable[[NDArray[np.int64]], Mask] | None = None
     ) -> tuple[list[Tie], bool]:
-        """The strongest ties of an entity, strongest first; and whether there may be more.
+        """The strongest ties of an entity, strongest first, and whether there may be more.
 
-        `counts` tells which of some entities count as its others; without it all do.
+        `counts` selects the entities that may be the other end; without it all may.
         """
         docs = self.docs_of(entity)
         others, shared, latest = self._met(entity, docs[:recent])
@@ -113,7 +113,7 @@ class VisibleGraph:
         return ties[:most], is_cut or len(docs) > recent or len(ties) > most
 
     def relations_among(self, entities: Collection[int]) -> tuple[list[Relation], bool]:
-        """The relations between some entities; and whether there may be more."""
+        """The relations between some entities, and whether there may be more."""
         inside, is_cut = set(entities), False
         stated: set[Stated] = set()
         for entity in entities:
@@ -131,7 +131,7 @@ class VisibleGraph:
     def _met(
         self, entity: int, docs: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[tuple[int, ...]]]:
-        """Who is mentioned in the same memories, in how many of them, and the latest of these."""
+        """The entities mentioned in the same memories, with the number of these and the latest ones."""
         entities, mentioned_in, _ = self._graph.mentions_in(docs)
         others = entities != entity
         entities, mentioned_in = entities[others], mentioned_in[others]
@@ -146,7 +146,7 @@ class VisibleGraph:
 
 
 def grouped(stated: Collection[Stated]) -> list[Relation]:
-    """Relations, each once with the memories that state it, the most often stated first, then the latest."""
+    """Relations, each once with the memories that state it, most often stated first, then latest."""
     alike: dict[Key, list[Stated]] = defaultdict(list)
     for each in sorted(stated, key=lambda one: (-one.doc, one)):
         alike[each.key].append(each)
@@ -155,10 +155,10 @@ def grouped(stated: Collection[Stated]) -> list[Relation]:
 
 
 def co_mentions(docs_of: Sequence[NDArray[np.int64]], *, most_docs: int) -> tuple[NDArray[np.int64], bool]:
-    """How many memories mention two entities, for all pairs, shape (entities, entities); and whether there are more.
+    """The number of memories that mention both of each pair, shape (entities, entities), and whether there are more.
 
-    `docs_of` has the memories of each entity; of all of them the latest `most_docs` count. The diagonal has an entity's
-    own.
+    `docs_of` has the memories of each entity; only the latest `most_docs` of all count. The diagonal has the number for
+    each entity itself.
     """
     every = np.unique(np.concatenate(docs_of)) if docs_of else np.empty(0, np.int64)
     kept = every[-most_docs:]
