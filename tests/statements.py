@@ -122,11 +122,10 @@ def _texts(value: object, seen: set[int]) -> Iterator[str]:
 
 def _whole(statement: Statement) -> Statement | None:
     """A statement that can be parsed; None for English that begins with a verb of SQL."""
-    for text in (_CONDITION.sub("true", statement.text), statement.text + " true"):
-        whole = Statement(statement.where, text)
-        with suppress(ParseError):
-            whole.unbound(frozenset())
-            return whole
+    whole = Statement(statement.where, _CONDITION.sub("true", statement.text))
+    with suppress(ParseError):
+        whole.unbound(frozenset())
+        return whole
     return None
 
 

@@ -86,7 +86,7 @@ _SHOWN: LiteralString = """
 """
 _HYDRATE = PreparedStatement(_SHOWN + " and m.doc = any(%(docs)s::integer[])")
 
-_HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and "
+_HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and <which>"
 
 _WITH_METADATA = PreparedStatement(
     "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s::jsonb order by doc"
@@ -274,7 +274,7 @@ async def hydrate(conn: Connection, ns: int, docs: Iterable[int]) -> PendingResu
 async def hydrate_by_id(conn: Connection, ns: int, ids: Iterable[str], which: Which) -> Mapping[str, HydratedMemory]:
     """Memories as search results show them, by id; absent if not among `which` or not stored."""
     parameters = {**which.parameters, "ns": ns, "ids": text_array([*ids])}
-    rows = await fetch(conn, _HYDRATE_BY_ID + which.condition, parameters, binary=True)
+    rows = await fetch(conn, _HYDRATE_BY_ID.replace("<which>", which.condition), parameters, binary=True)
     return {memory.id: memory for memory in map(_hydrated, rows)}
 
 
