@@ -1,4 +1,4 @@
-"""PostgreSQL's arrays: formatting numbers and texts as such, and reading columns that were aggregated."""
+"""PostgreSQL arrays: formatting numbers and texts as literals, and reading aggregated columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def text_array(texts: Sequence[str | None]) -> str:
 
 
 def integers(sent: bytes | None, dtype: str = ">i4") -> NDArray[np.int64]:
-    """Decode integers that were concatenated as PostgreSQL sends them; none for null."""
+    """Decode concatenated integers in PostgreSQL's binary format; empty for null."""
     return np.frombuffer(sent or b"", dtype).astype(np.int64)
 
 

@@ -25,7 +25,7 @@ from psycopg.pq.abc import PGconn, PGresult
 from postgres.connection import Connection
 
 Parameters = Mapping[str, str | float | None]
-"""By name; numbers and text as PostgreSQL writes them, arrays as `array_text` does."""
+"""Values by name: numbers and text in PostgreSQL's text format, arrays as from `array_text`."""
 
 _PLACE = re.compile(r"%\((\w+)\)s")
 
@@ -173,12 +173,12 @@ async def fetch_pipelined(conn: Connection, asked: Sequence[BoundStatement]) -> 
 
 
 def _decoder(conn: Connection, result: PGresult) -> abc.Transformer:
-    """A decoder of rows with the columns of a result; to find out how to decode them takes longer than to do so."""
+    """A cached decoder for rows with a result's columns: choosing how to decode takes longer than decoding."""
     known = _decoders.setdefault(conn, {})
     types = tuple(map(result.ftype, range(result.nfields)))
     decoder = known.get(types)
     if decoder is None:
-        decoder = known[types] = Transformer(conn.adapters)  # not of the connection, which it would keep alive
+        decoder = known[types] = Transformer(conn.adapters)  # not bound to the connection, which it would keep alive
         decoder.set_loader_types([*types], Format.BINARY)
     return decoder
 
@@ -186,8 +186,8 @@ def _decoder(conn: Connection, result: PGresult) -> abc.Transformer:
 async def _sender(conn: Connection, statement: PreparedStatement) -> Callable[..., None]:
     """The function that sends a statement's values.
 
-    A statement may be prepared no more, since psycopg deallocates all after a rollback. It is then sent again, which
-    an open transaction does not allow: there it is sent whole.
+    A statement may no longer be prepared, as psycopg deallocates all after a rollback. It is then sent again; an open
+    transaction does not allow that, so there it is sent unprepared.
     """
     if conn.pgconn.transaction_status == TransactionStatus.IDLE:
         return partial(conn.pgconn.send_query_prepared, await statement.name_on(conn))
@@ -230,7 +230,7 @@ def _may_be_repeated(conn: Connection, failed: psycopg.Error) -> bool:
 
 
 def _check(results: Sequence[PGresult]) -> PGresult:
-    result = results[0]  # of a lost server a pooler tells in one more
+    result = results[0]  # a pooler reports a lost server in a further result
     if result.status in (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK):
         return result
     raise psycopg.errors.error_from_result(result)
