@@ -3,7 +3,7 @@
 Callers document what a kernel computes; this module only looks functions up and passes arrays to them. The library is
 built for a few processor levels (see `build.py`), and the best one that this processor supports is loaded.
 
-There is no fallback in Python: it would be slow, and code that nobody runs soon becomes wrong.
+There is no fallback in Python: it would be slow, and code that never runs soon becomes wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from native.cpu import LEVELS, file_name
 
-# An array is declared as a buffer by the types of some versions of NumPy alone.
+# Only some versions of NumPy declare an array as a buffer in their types.
 _no_bytes: Callable[[Any], ctypes.Array[ctypes.c_char]] = (ctypes.c_char * 0).from_buffer
 
 _ADVICE = """
@@ -38,8 +38,8 @@ def function(name: str, *arguments: Any, result: Any = None) -> Callable[..., An
     """Look up a function of the library by its name in C; arguments and result are ctypes, `Array` for arrays.
 
     Calls keep the GIL, as they are short: releasing it again and again would starve the other threads. A call raises
-    MemoryError if it results in -1, as all kernels do that are out of memory. Raises LibraryError if the library or the
-    function is missing.
+    MemoryError if the kernel returns -1, which means out of memory. Raises LibraryError if the library or the function
+    is missing.
     """
     found: Any = _found(_library(), name)
     found.argtypes, found.restype = arguments, result
@@ -55,7 +55,7 @@ def _checked(result: Any, *_: object) -> Any:
 
 
 def address(array: NDArray[Any]) -> int:
-    """The address of an array's first element; the caller ensures type and life. ValueError if it is not contiguous."""
+    """The address of an array's first element; the caller ensures type and lifetime. ValueError if not contiguous."""
     try:
         return ctypes.addressof(_no_bytes(array))
     except TypeError:  # not contiguous, or read-only
@@ -67,7 +67,7 @@ def address(array: NDArray[Any]) -> int:
 
 
 def is_old_x86() -> bool:
-    """Whether this processor is one of x86's without AVX2, on which other packages' libraries may not run."""
+    """Whether this is an x86 processor without AVX2, on which other packages' libraries may not run."""
     return len(LEVELS) > 1 and function("trivet_cpu_level", result=ctypes.c_int)() == 0
 
 

@@ -5,7 +5,7 @@
 #define WINDOW 4096
 #define WORDS (WINDOW / 64)
 
-/* Upper bound of the ratio of two sums of the same numbers in different order. */
+/* Upper bound of the ratio of two sums of the same numbers in different orders. */
 #define ROUNDING (1 + 1e-9)
 
 /* A lookup costs as much as adding this number of postings. */
@@ -90,7 +90,7 @@ static int consider(struct search *search, int64_t doc, double score) {
     return 1;
 }
 
-/* Make lists optional that cannot lift a memory among the best alone, if they are long enough for lookups to pay. */
+/* Make lists optional that cannot by themselves lift a memory among the best, if long enough for lookups to pay off. */
 static void settle(struct search *search) {
     int64_t left = 0, parts = search->query->parts;
     for (int64_t i = search->optional; i < parts; i++)
@@ -239,8 +239,8 @@ int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t o
     return count;
 }
 
-/* For some memories, the shares of the query's idf they contain, then those of its terms, then the greatest idf contained
-   as a share of the query's greatest. `attainable` and `terms` are totals over all terms, including those in no
+/* For some memories, the shares of the query's idf they contain, then of its terms, then the greatest idf contained
+   relative to the query's greatest. `attainable` and `terms` are totals over all terms, including those in no
    memory. */
 void trivet_bm25_coverage(const struct query *query, double attainable, double terms, const int64_t *docs, int64_t count,
                           float *shares) {

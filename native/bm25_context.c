@@ -62,7 +62,7 @@ static void look_up(struct windows *windows, const struct query *query) {
         }
 }
 
-/* Of cells and of scores, which both begin with the memory. */
+/* For cells and scores, which both begin with the memory. */
 static int by_doc(const void *one, const void *other) {
     int64_t a = *(const int64_t *)one, b = *(const int64_t *)other;
     return (a > b) - (a < b);

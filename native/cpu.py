@@ -6,7 +6,7 @@ import platform
 import sys
 
 LEVELS = ("x86-64-v2", "x86-64-v3") if platform.machine().lower() in ("x86_64", "amd64") else ("baseline",)
-"""In ascending order: every processor supports the first; `trivet_cpu_level` in cpu.c returns the best one here."""
+"""In ascending order: every processor supports the first; `trivet_cpu_level` in cpu.c returns the best for this one."""
 
 
 def file_name(level: str) -> str:

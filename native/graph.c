@@ -51,7 +51,7 @@ int64_t trivet_mentions_of(const trivet_graph *graph, int64_t entity, int64_t ca
 }
 
 /* The latest eligible memories that mention an entity, at most `most` of the `scanned` latest; returns their number.
-   Removed ones are none of these, or a process that has followed their removal would find less than a new one. */
+   Removed ones do not count as scanned, or a process that followed their removal would find fewer than a new one. */
 int64_t trivet_latest_of(const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible, int64_t entity,
                          int64_t scanned, int64_t most, int64_t *docs, double *weights) {
     int64_t next[TRIVET_NO_SEGMENT], ends[TRIVET_NO_SEGMENT], where[TRIVET_NO_SEGMENT];

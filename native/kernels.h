@@ -6,8 +6,8 @@
 
 enum { TRIVET_LANES = 32 };
 
-/* For functions that read rows which another thread may be writing. What they compute from such a row is thrown away:
-   either the query may not see the row, or the caller sees that rows have been dropped and searches again. */
+/* For functions that read rows which another thread may be writing. Results from such a row are discarded: either the
+   query may not see the row, or the caller sees that rows have been dropped and searches again. */
 #define TRIVET_READS_CHANGING __attribute__((no_sanitize("thread")))
 
 static inline int64_t lesser(int64_t one, int64_t other) { return one < other ? one : other; }
@@ -27,7 +27,7 @@ static inline int64_t lesser(int64_t one, int64_t other) { return one < other ? 
 
 TRIVET_DEFINE_FIRST_FROM(trivet_first_from, int32_t)
 
-/* Defines a function that sorts an array in place, by Shell's method: most arrays here are short, so that calls of a
+/* Defines a function that sorts an array in place by Shellsort: most arrays here are short, so that calls of a
    comparison function would dominate. */
 #define TRIVET_DEFINE_SORT(sort, type, is_before)                                                                      \
     static void sort(type *items, int64_t count) {                                                                     \
@@ -42,7 +42,7 @@ TRIVET_DEFINE_FIRST_FROM(trivet_first_from, int32_t)
             }                                                                                                          \
     }
 
-/* Something by its number, with its score. */
+/* The number of an item, with its score. */
 struct scored {
     int64_t number;
     double score;

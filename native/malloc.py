@@ -9,16 +9,16 @@ from collections.abc import Callable
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 
 _MMAP_FROM_BYTES = 16 * 1024 * 1024
-"""More than an array has that a search makes of a million memories: the system clears pages whenever it maps them."""
+"""Larger than any array of a search of a million memories: the system clears pages whenever it maps them."""
 
 _FREE_BYTES = 32 * 1024 * 1024
-"""What may be free at the heap's end; by default 128 kB, and the system would have to clear pages as often."""
+"""Free memory to keep at the heap's end; with the default of 128 kB the system would clear pages just as often."""
 
 
 def trim_heap() -> None:
     """Return the free pages of the heap to the system.
 
-    Loading a namespace allocates several times what remains of it, and glibc keeps pages below a block in use.
+    Loading a namespace allocates several times what it keeps, and glibc holds free pages below a block in use.
     """
     trim = _libc_function("malloc_trim")
     if trim is not None:
@@ -26,11 +26,11 @@ def trim_heap() -> None:
 
 
 def limit_free_memory() -> None:
-    """Have glibc keep less of what is freed, for a process that runs for long and has many threads.
+    """Make glibc keep less freed memory, for a long-running process with many threads.
 
     Large blocks are mapped separately, so that freeing them returns them to the system: by default glibc raises that
-    threshold whenever such a block is freed. And threads share a heap, where each would have its own; `trim_heap`
-    returns what is free in it. docs/decisions/0024-mixed-traffic.md has what that costs.
+    threshold whenever such a block is freed. Threads share one heap instead of having one each; `trim_heap` returns
+    what is free in it. For the cost see docs/decisions/0024-mixed-traffic.md.
     """
     set_option = _libc_function("mallopt")
     if set_option is not None:

@@ -127,7 +127,7 @@ static void likeness(int64_t n, const float *vectors, const int64_t *places, int
     }
 }
 
-/* For each candidate the sum of the weights of all that have its code, in one order for all. */
+/* For each candidate the sum of the weights of all candidates with its code, always in the same order. */
 static void sum_alike(int64_t n, const int32_t *codes, const double *weights, double *restrict sums) {
     memset(sums, 0, (size_t)n * sizeof *sums);
     for (int64_t other = 0; other < n; other++) {
@@ -249,7 +249,7 @@ int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t b
 
 enum { LANES = 4, BLOCKS = 12, TOGETHER = BLOCKS * LANES, MOST_LEAVES = 32 };
 
-/* The compilers' vector types: from plain loops over arrays gcc makes code that takes six times as long as clang's. */
+/* The compilers' vector types: for plain loops over arrays gcc's code takes six times as long as clang's. */
 typedef float Floats __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 typedef uint32_t Masks __attribute__((vector_size(LANES * sizeof(uint32_t))));
 

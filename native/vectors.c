@@ -102,7 +102,7 @@ void trivet_read_vectors(const struct kept *stored, const struct kept *own, cons
     }
 }
 
-/* A part's first of the chosen rows, how many of these are just beyond the bound, and how many of its best it has. */
+/* Of a part: the first of the chosen rows, the number just beyond the bound, and the number of its best found. */
 struct part {
     int64_t first, room, size;
 };
@@ -117,7 +117,7 @@ typedef struct {
     int64_t n, breadth, most, counts, *rows, *found;
     float *products, unit, total;
     int is_narrow, bound, has_chosen;
-    /* Behind the structure, in one block with it: */
+    /* After the structure, in the same block: */
     struct scored *best; /* `most` per part */
     struct part *part;
     int64_t *chosen; /* rows */

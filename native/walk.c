@@ -92,7 +92,7 @@ static int is_before(const ranked *one, const ranked *other) {
 
 TRIVET_DEFINE_SORT(sort, ranked, is_before)
 
-/* What a hop meets; allocated at once, for the maximum. */
+/* The nodes that a hop meets; allocated once, for the maximum. */
 typedef struct {
     candidate *met;
     int64_t n_met;
@@ -222,7 +222,7 @@ static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, harvest *with
         if (walk->columns[at].mentions > most) hubs[n_hubs++] = at;
     for (int64_t at = 0; done && at < n_hubs * graph->n_segments; at++)
         codes[at] = trivet_code_of(graph->segments + at / n_hubs, walk->columns[hubs[at % n_hubs]].entity);
-    for (int64_t at = 0; at < within->n_met; at++) { /* of ties the latest first */
+    for (int64_t at = 0; at < within->n_met; at++) { /* ties: latest first */
         double sum = 0;
         for (int32_t edge = within->met[at].ways; edge != NONE; edge = walk->ways[edge].next)
             sum += walk->columns[walk->ways[edge].column].strength * walk->ways[edge].weight;
@@ -421,7 +421,7 @@ static void restart_of(const trivet_walk *walk, const double *shares, double *en
 }
 
 /* Solve a linear system in place by Gaussian elimination; `sides` becomes the solution. No rows need to be exchanged:
-   in each column the diagonal exceeds all else together (Golub and Van Loan, "Matrix Computations", 3.4.10). */
+   in each column the diagonal exceeds the sum of all others (Golub and Van Loan, "Matrix Computations", 3.4.10). */
 static void solve(double *system, double *sides, int64_t count) {
     for (int64_t step = 0; step < count; step++)
         for (int64_t below = step + 1; below < count; below++) {

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-enum { PARTS_PER_THREAD = 8 }; /* with fewer parts, an awake thread is done before another one wakes */
+enum { PARTS_PER_THREAD = 8 }; /* with fewer, an awake thread is done before another one wakes */
 
 struct trivet_worker_pool {
     pthread_mutex_t lock;
