@@ -1,4 +1,4 @@
-"""The asynchronous client; `_client.py`, the synchronous one, is made of this file by `python trivet/generate.py`."""
+"""The asynchronous client; `python trivet/generate.py` makes `_client.py`, the synchronous one, from this file."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ Page = TypeVar("Page", MemoryPage, DocumentPage, EntityList)
 
 
 class AsyncClient:
-    """A Trivet server over HTTP; a context manager that keeps its connections open.
+    """A client for a Trivet server over HTTP; a context manager that keeps its connections open.
 
-    Methods take the fields of the HTTP API by name and return its answers as typed objects. They raise `TrivetError`:
-    `InvalidInput`, `NotFound`, `Unreachable` and the others of `trivet.errors`.
+    Methods take the fields of the HTTP API by name and return typed objects. They raise `TrivetError`: `InvalidInput`,
+    `NotFound`, `Unreachable` and the others of `trivet.errors`.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class AsyncClient:
         retries: int = 3,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """Send nothing yet.
+        """Create a client; nothing is sent yet.
 
         Args:
-            base_url: of the server; may hold the user and the password that a proxy before it asks for.
-            api_key: its key, if it asks for one.
-            namespace: used where a call names none.
-            timeout_s: how long to wait for a connection, and for each part of an answer; for what takes a server long,
-                such as storing many or long texts, some minutes more.
-            retries: how often to send a request again that may succeed then: no answer, 429 and 503, with growing
-                pauses, and only where sending it twice does what sending it once does.
-            transport: sends requests in another way than over a network.
+            base_url: the server's address; may include the user and password for a proxy in front of it.
+            api_key: the server's key, if it needs one.
+            namespace: used by calls that name none.
+            timeout_s: how long to wait for a connection, and for each part of an answer; slow work, such as storing
+                many or long texts, gets some minutes more.
+            retries: how often to retry after no answer, 429 or 503, with growing pauses, and only if sending the
+                request twice does the same as sending it once.
+            transport: sends requests by other means than the network.
         """
         self._namespace = namespace
         self._retries = retries
@@ -102,18 +102,18 @@ class AsyncClient:
         """Add or replace memories; all legs see them when this returns.
 
         Args:
-            memories: one or many: texts, mappings of fields, or `Memory` objects. Many are sent in batches as they are
-                iterated over.
+            memories: one or many: texts, mappings of fields, or `Memory` objects. Many are sent in batches while
+                iterating.
             namespace: created on first use.
-            may_supersede: results of what is created or updated name, in `may_supersede`, at most three older memories
-                that it may make outdated, the likest first.
+            may_supersede: each result of a created or updated memory names, in `may_supersede`, up to three older
+                memories that it may make outdated, most similar first.
             on_progress: called after each batch with the number of memories sent so far.
 
         Returns:
-            The outcome of each, in their order. A bad memory is `rejected` and the others are stored.
+            The outcome of each, in order. A bad memory is `rejected` and the others are stored.
 
         Raises:
-            InvalidInput: all memories are bad, or what is said of them.
+            InvalidInput: all memories are bad, or another argument is.
         """
         results: list[AddResult] = []
         refusal: InvalidInput | None = None
@@ -145,9 +145,9 @@ class AsyncClient:
         namespace: str | None = None,
         **fields: Unpack[ContextFields],
     ) -> ContextResponse:
-        """A context pack for a query or for a conversation; `fields` are those of a pack, such as `max_tokens`.
+        """A context pack for a query or a conversation; `fields` are those of a pack, such as `max_tokens`.
 
-        Messages are mappings with `role` and `content`, or objects of the libraries of OpenAI and Anthropic.
+        Messages are mappings with `role` and `content`, or objects of OpenAI's and Anthropic's libraries.
         """
         asked = {} if query is None else {"query": query}
         talk = {} if messages is None else {"messages": list(messages)}
@@ -157,9 +157,9 @@ class AsyncClient:
     async def classify(
         self, query: str, *, namespace: str | None = None, profile: str | None = None
     ) -> ClassifyResponse:
-        """The intent of a query and the weights that it alone asks for, as a search of `namespace` has them.
+        """The intent of a query and its leg weights, as in a search of `namespace`.
 
-        Without one, as of namespaces without a profile: the client's own may not exist yet.
+        Without one, as in a namespace without a profile: the client's own may not exist yet.
         """
         body = {"query": query, "namespace": namespace, "profile": profile}
         return await self._send(Call("POST", "/v1/classify", ClassifyResponse, body))
@@ -169,9 +169,9 @@ class AsyncClient:
         return await self._send(Call("GET", self._path(namespace, "memories", id), Memory))
 
     async def get_all(self, *, namespace: str | None = None, **filters: Unpack[FilterFields]) -> AsyncIterator[Memory]:
-        """All memories that meet the filters and have not expired, oldest insertion first; reads page after page.
+        """All memories that match the filters and have not expired, oldest insertion first; fetched page by page.
 
-        Each comes once, though a change, which is an insertion, takes it to the end: the loop may change what it gets.
+        Each is yielded once, although a change moves it to the end: the loop may change what it gets.
         """
         seen: set[str] = set()
         async for page in self._pages(self._path(namespace, "memories"), MemoryPage, {"filters": filters}):
@@ -181,7 +181,7 @@ class AsyncClient:
                     yield memory
 
     async def update(self, id: str, *, namespace: str | None = None, **fields: Any) -> Memory:
-        """Change fields of a memory; None clears one that may be empty, others stay as they are."""
+        """Change fields of a memory; None clears an optional field, fields left out stay as they are."""
         return await self._send(calls.update(self._path(namespace, "memories", id), fields))
 
     async def update_all(
@@ -192,7 +192,7 @@ class AsyncClient:
         namespace: str | None = None,
         **filters: Unpack[FilterFields],
     ) -> UpdateReceipt:
-        """Set fields of the memories of these ids, or of all that meet the filters, in one transaction."""
+        """Set fields of the memories with these ids, or of all that match the filters, in one transaction."""
         path = self._path(namespace, "memories", "update")
         body = {"ids": calls.listed(ids), "filters": filters, "set": set}
         call = Call("POST", path, UpdateReceipt, body, is_repeatable=False, extra_s=LONG_WORK_S)
@@ -205,7 +205,7 @@ class AsyncClient:
     async def delete_all(
         self, *, ids: Iterable[str] = (), namespace: str | None = None, **filters: Unpack[FilterFields]
     ) -> int:
-        """Delete the memories of these ids, or all that meet the filters; returns how many there were.
+        """Delete the memories with these ids, or all that match the filters; returns how many there were.
 
         Raises:
             InvalidInput: neither is given, or both are.
@@ -228,8 +228,8 @@ class AsyncClient:
         Args:
             text: of the document.
             path: of a file instead: text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a notebook
-                or source code. Without an `id` it gets one that follows from its path, so that adding it again
-                replaces it.
+                or source code. Without an `id`, one is derived from the path, so that adding the file again replaces
+                the document.
             namespace: created on first use.
             fields: of a document, such as `id`, `title`, `media_type`, `tags` and `metadata`.
 
@@ -246,7 +246,7 @@ class AsyncClient:
         return await self._send(Call("GET", self._path(namespace, "documents", id), Document))
 
     async def documents(self, *, namespace: str | None = None) -> AsyncIterator[DocumentInfo]:
-        """All documents, by id; reads page after page."""
+        """All documents, by id; fetched page by page."""
         async for page in self._pages(self._path(namespace, "documents"), DocumentPage, {}):
             for document in page.documents:
                 yield document
@@ -263,20 +263,20 @@ class AsyncClient:
         dry_run: bool = False,
         namespace: str | None = None,
     ) -> ForgetReceipt:
-        """Delete what a speaker said, and tell what others said of them; or delete all that mentions an entity."""
+        """Delete what a speaker said and list what others said about them, or delete all that mentions an entity."""
         path, body = self._path(namespace, "forget"), {"speaker": speaker, "entity": entity, "dry_run": dry_run}
         call = Call("POST", path, ForgetReceipt, body, is_repeatable=False, extra_s=LONG_WORK_S)
         return await self._send(call)
 
     async def history(self, id: str, *, namespace: str | None = None) -> list[Memory]:
-        """A memory with those that it superseded and those that superseded it, in turn, the oldest first."""
+        """A memory with all that it superseded or that superseded it, directly or through others, oldest first."""
         call = Call("GET", self._path(namespace, "memories", id, "history"), MemoryHistory)
         return (await self._send(call)).memories
 
     async def export(self, *, namespace: str | None = None) -> AsyncIterator[bytes]:
         """A namespace as lines of JSON, each with its line feed: the settings, then every memory.
 
-        `trivet import` makes the same namespace of them.
+        `trivet import` restores the namespace from them.
         """
         call = Call("GET", self._path(namespace, "export"), type(None))
         rest = b""
@@ -296,52 +296,52 @@ class AsyncClient:
     async def feedback(
         self, search_id: str | None = None, *, namespace: str | None = None, **fields: Any
     ) -> FeedbackReceipt:
-        """Say what was relevant in an answer: `relevant`, `irrelevant`, `clicked` or `ratings`, by memory id."""
-        body = {"id": uuid7(), "search_id": search_id, **fields}  # of the same id, it is stored once
+        """Report what was relevant in an answer: `relevant`, `irrelevant`, `clicked` or `ratings`, by memory id."""
+        body = {"id": uuid7(), "search_id": search_id, **fields}  # with an id, a retry is not stored again
         return await self._send(Call("POST", self._path(namespace, "feedback"), FeedbackReceipt, body))
 
     async def entities(self, *, namespace: str | None = None, **fields: Any) -> AsyncIterator[EntitySummary]:
-        """All entities that memories mention, the most mentioned first; reads page after page.
+        """All entities that memories mention, the most mentioned first; fetched page by page.
 
-        `fields` choose: `q`, a part of the name; `type`, a list; `words`; `filters`, `as_of`, `include_superseded`.
+        `fields` choose: `q`, part of the name; `type`, a list; `words`; `filters`, `as_of`, `include_superseded`.
         """
         async for page in self._pages(self._path(namespace, "entities"), EntityList, fields):
             for entity in page.entities:
                 yield entity
 
     async def entity(self, id: str, *, namespace: str | None = None, **fields: Any) -> EntityPage:
-        """What is known of an entity; `fields` are `limit` and `cursor` of its memories, `filters` and others."""
+        """What is known about an entity; `fields` are `limit` and `cursor` of its memories, `filters` and others."""
         path = self._path(namespace, "entities", id)
         return await self._send(Call("GET", path, EntityPage, params=fields))
 
     async def neighbors(self, id: str, *, namespace: str | None = None, **fields: Any) -> Neighborhood:
-        """The entities around one; `fields` are `hops`, `limit`, `words`, `filters` and others."""
+        """The neighbours of an entity; `fields` are `hops`, `limit`, `words`, `filters` and others."""
         path = self._path(namespace, "entities", id, "neighbors")
         return await self._send(Call("GET", path, Neighborhood, params=fields))
 
     async def change_aliases(
         self, id: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), namespace: str | None = None
     ) -> EntityAliases:
-        """Give an entity aliases by hand and take such aliases away; returns all that it has then.
+        """Add aliases to an entity and remove manually added ones; returns all its aliases.
 
         Raises:
             Conflict: an alias is the name of another entity; merge the two.
         """
         path, body = self._path(namespace, "entities", id, "aliases"), {"add": add, "remove": remove}
-        # An entity that only an alias kept is gone without it, so taking one is not repeated.
+        # Removing an alias may delete an entity that no memory mentions, so it is not repeated.
         return await self._send(Call("POST", path, EntityAliases, body, is_repeatable=not remove))
 
     async def merge_entity(self, id: str, into: str, *, namespace: str | None = None) -> MergeReceipt:
-        """Make an entity and the one of the id `into` one, shown as that one; `merge_id` of the answer undoes it.
+        """Merge an entity into the one with the id `into`; `merge_id` of the answer undoes it.
 
         Raises:
-            Conflict: they are one already.
+            Conflict: they are merged already.
         """
         path = self._path(namespace, "entities", id, "merge")
         return await self._send(Call("POST", path, MergeReceipt, {"into": into}, is_repeatable=False))
 
     async def undo_merge(self, merge_id: str, *, namespace: str | None = None) -> None:
-        """Undo one merge; those made before and after it stay. `entity(id).merged` has the merges of an entity."""
+        """Undo one merge; earlier and later ones stay. `entity(id).merged` has the merges of an entity."""
         await self._send(Call("DELETE", self._path(namespace, "merges", merge_id), type(None), is_repeatable=False))
 
     async def paths(self, source: str, target: str, *, namespace: str | None = None, **fields: Any) -> EntityPaths:
@@ -356,7 +356,7 @@ class AsyncClient:
     async def put_namespace(self, namespace: str | None = None, **settings: Any) -> NamespaceInfo:
         """Create a namespace or change its settings, such as `profile`.
 
-        What is left out stays as it is; None for `profile`, `rules` or `query_log` is as by default.
+        Settings left out stay as they are; None resets `profile`, `rules` or `query_log` to the default.
 
         Raises:
             Conflict: the language or the embedder of a namespace that has memories would change.
@@ -364,13 +364,13 @@ class AsyncClient:
         return await self._send(Call("PUT", self._path(namespace), NamespaceInfo, settings))
 
     async def delete_namespace(self, namespace: str) -> NamespaceReceipt:
-        """Delete a namespace with everything in it; the receipt counts what is gone."""
+        """Delete a namespace with everything in it; the receipt counts what was deleted."""
         path, params = calls.path_of(namespace), {"confirm": namespace}
         call = Call("DELETE", path, NamespaceReceipt, None, params, is_repeatable=False, extra_s=LONG_WORK_S)
         return await self._send(call)
 
     def _path(self, namespace: str | None, *parts: str) -> str:
-        """The path of a namespace or of what is in it; that of the client if none is named."""
+        """The path of a namespace, the client's if none is named, or of something in it."""
         name = namespace if namespace is not None else self._namespace
         if name is None:
             raise InvalidInput("no namespace: give one to the client or to the call", loc=("namespace",))
@@ -385,7 +385,7 @@ class AsyncClient:
                 return
 
     async def _send(self, call: Call[T]) -> T:
-        """Send a call, again where that may help, and return its answer."""
+        """Send a call, with retries if they may help, and return its answer."""
         outcome: httpx.Response | httpx.RequestError
         timeout = calls.timeout_of(call, self._http.timeout)
         for attempt in count():

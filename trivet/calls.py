@@ -1,4 +1,4 @@
-"""Calls of the HTTP API without their sending: what both clients do alike before it and after."""
+"""Calls of the HTTP API, except for sending them: what both clients share."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ BATCH = 200
 """Most memories sent in one request."""
 
 BATCH_BYTES = 2 * 1024 * 1024
-"""A request ends with the memory that passes it: with the longest one it is below the 16 MiB that servers take."""
+"""A batch ends with the memory that exceeds this; even the longest one keeps it below the 16 MiB of servers."""
 
 PAGE = 200
 """Memories, documents or entities read in one request."""
 
 LONG_WORK_S = 600.0
-"""How much longer an answer may take where much changes at once: a document of 1,000 pages is embedded for minutes."""
+"""How much longer an answer may take if much changes at once: embedding 1,000 pages takes minutes."""
 
 EMBEDDED_BYTES_PER_S = 2_000
-"""As much text is embedded in a second at least, also on two processors that have other work."""
+"""Embedding is at least this fast, even on two busy processors."""
 
 RETRIED = frozenset({429, 503})
-"""Answers after which the same request may succeed."""
+"""Statuses after which the same request may succeed."""
 
 _LAST_PORT = 2**16 - 1
 _STRAY_AT = re.compile(r"[^/?#]*//[^/?#]*[/?#].*@", re.DOTALL)
@@ -53,7 +53,7 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 10.0
 
 _STRING_OR_NOT_FINITE = re.compile(r'("(?:[^"\\]|\\.)*")|NaN|-?Infinity')
-"""In what Python takes for JSON; the group is a string."""
+"""A string (the group) or a number that is not finite, in JSON as Python writes it."""
 
 
 class _Fault(Struct, frozen=True):
@@ -72,10 +72,10 @@ class _Problem(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request and the type of its answer; `is_repeatable`: sending it twice does what sending it once does.
+    """One request and the type of its answer; `is_repeatable`: sending it twice does the same as sending it once.
 
-    It is not where the second answer would be another: that there is none, or that nothing was changed.
-    Of `params`, which go into the address, None is left out; `extra_s` is how much longer to wait for the answer.
+    It is not if the second answer would differ, for example because nothing is left to delete. `params` go into the
+    query string, except those that are None; `extra_s` is how much longer to wait for the answer.
     """
 
     method: str
@@ -102,14 +102,14 @@ class Call(Generic[T]):
 
     @property
     def content(self) -> bytes | None:
-        """The body as JSON, which bytes are already."""
+        """The body as JSON; bytes already are."""
         return self.body if isinstance(self.body, bytes | None) else _as_json(self.body)
 
     def result(self, response: httpx.Response) -> T:
         """The answer.
 
         Raises:
-            TrivetError: the server refused the request or failed, or it is none of Trivet.
+            TrivetError: the server refused the request or failed, or is not a Trivet server.
         """
         if not response.is_success:
             raise error_of(response)
@@ -132,21 +132,21 @@ def url_of(base_url: str) -> httpx.URL:
         raise InvalidInput(f"{shown} is no address: {exc}", loc=("base_url",)) from exc
     if url.scheme not in ("http", "https"):
         raise InvalidInput(f"{shown} is no address: it must begin with http:// or https://", loc=("base_url",))
-    if (url.port or 0) > _LAST_PORT:  # of which the system would take the last sixteen bits
+    if (url.port or 0) > _LAST_PORT:  # the system would take its last sixteen bits
         raise InvalidInput(f"{shown} is no address: its port is above {_LAST_PORT}", loc=("base_url",))
     return url
 
 
 def without_user(url: httpx.URL) -> httpx.URL:
-    """An address as it may be shown: without the user and the password that may be in it."""
+    """An address as it may be shown: without a user and password."""
     return url.copy_with(userinfo=b"")
 
 
 def headers_of(api_key: str | None, url: httpx.URL) -> dict[bytes, bytes]:
-    """The headers of every request, which give the key, or else the user and the password in the address.
+    """The headers of every request, with the key or else the user and password in the address.
 
     Raises:
-        InvalidInput: there are both, or a key that no header can hold, which is not shown.
+        InvalidInput: there are both, or no header can hold the key, which is not shown.
     """
     headers = {b"Content-Type": b"application/json"}
     if api_key and url.userinfo:
@@ -161,10 +161,10 @@ def headers_of(api_key: str | None, url: httpx.URL) -> dict[bytes, bytes]:
 
 
 def error_of(response: httpx.Response) -> TrivetError:
-    """The error that a response tells of."""
+    """The error that a response reports."""
     try:
         problem = msgspec.json.decode(response.content, type=_Problem)
-    except (msgspec.DecodeError, UnicodeDecodeError):  # of a proxy
+    except (msgspec.DecodeError, UnicodeDecodeError):  # from a proxy
         problem = _Problem()
     kind = CLASS_OF.get(response.status_code, ServerError)
     if kind is NotFound and (problem.type != "/docs#not-found" or problem.detail == NO_SUCH_PATH):
@@ -176,20 +176,20 @@ def error_of(response: httpx.Response) -> TrivetError:
 
 
 def check_lines(response: httpx.Response) -> None:
-    """See that a response has lines of JSON; raises ServerError if it is a page, such as one to log in."""
+    """Check that a response is JSON lines; raises ServerError if it is something else, such as a login page."""
     if not response.headers.get("content-type", "").startswith("application/x-ndjson"):
         raise ServerError(f"no answer of Trivet from {response.url}")
 
 
 def unreachable(base_url: httpx.URL, error: httpx.RequestError) -> Unreachable:
-    """The error of a server that does not answer; names its address."""
+    """The error for a server that does not answer; names its address."""
     return Unreachable(f"no answer from {base_url}: {type(error).__name__}{f': {error}' if str(error) else ''}")
 
 
 def may_succeed(call: Call[Any], outcome: httpx.Response | httpx.RequestError) -> bool:
-    """Whether to send a call again: after an answer that invites it, or none, if that cannot do it twice.
+    """Whether to send a call again: after no answer or a status in `RETRIED`, if it is repeatable.
 
-    A request that found nobody listening did nothing.
+    A request that could not connect did nothing, so it is always repeatable.
     """
     if isinstance(outcome, httpx.ConnectError | httpx.ConnectTimeout):
         return True
@@ -197,7 +197,7 @@ def may_succeed(call: Call[Any], outcome: httpx.Response | httpx.RequestError) -
 
 
 def timeout_of(call: Call[Any], usual: httpx.Timeout) -> httpx.Timeout:
-    """How long to wait for the answer to a call, and as usual for a connection."""
+    """The timeouts of a call: its own for the answer, the usual ones for the rest."""
     read = None if usual.read is None else usual.read + call.extra_s
     return httpx.Timeout(connect=usual.connect, read=read, write=usual.write, pool=usual.pool)
 
@@ -237,10 +237,10 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
 
 
 def _as_json(value: Any) -> bytes:
-    """A value as JSON, so that the server can say where half a surrogate pair is, or a number that is not finite."""
+    """A value as JSON; lone surrogates and numbers that are not finite stay, so that the server can say where."""
     try:
         encoded = msgspec.json.encode(value, enc_hook=_dumped)
-        if b"null" in encoded:  # which such a number has become, too
+        if b"null" in encoded:  # numbers that are not finite have become null, too
             json.dumps(msgspec.to_builtins(value, enc_hook=_dumped), allow_nan=False)
         return encoded
     except ValueError:
@@ -249,7 +249,7 @@ def _as_json(value: Any) -> bytes:
 
 
 def _dumped(value: Any) -> Any:
-    """The fields of a model of pydantic, such as the messages that OpenAI's and Anthropic's libraries return."""
+    """The fields of a pydantic model, such as the messages that OpenAI's and Anthropic's libraries return."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} is not JSON")
@@ -263,10 +263,10 @@ def add(path: str, memories: Sequence[bytes], *, may_supersede: bool) -> Call[Ad
 
 
 def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult]:
-    """The outcome of a batch whose memories are all bad; raises the refusal if it is of something else."""
+    """The outcome of a batch whose memories are all bad; raises the refusal if it is about something else."""
     if refusal.loc[:1] != ("memories",):
         raise refusal
-    ids = [json.loads(memory)["id"] for memory in memories]  # which takes half a surrogate pair
+    ids = [json.loads(memory)["id"] for memory in memories]  # msgspec refuses lone surrogates
     return [AddResult(id=memory_id, status="rejected", error=str(refusal)) for memory_id in ids]
 
 
@@ -277,7 +277,7 @@ def update(path: str, fields: Mapping[str, Any]) -> Call[Memory]:
 
 
 def listed(ids: Iterable[str]) -> str | list[str]:
-    """Ids as JSON has them; a text, which the server refuses, is no list of its letters."""
+    """Ids as JSON; a text does not become a list of its letters, so that the server refuses it."""
     return ids if isinstance(ids, str) else list(ids)
 
 
@@ -291,7 +291,7 @@ def document_fields(text: str | None, path: PathLike[str] | str | None, fields: 
     """A document as a JSON object; one without an id gets one here, so that it may be sent twice.
 
     Raises:
-        InvalidInput: both or none of a text and a path; a file that is empty or too large.
+        InvalidInput: both or neither of a text and a path; a file that is empty or too large.
         OSError: the file cannot be read.
     """
     if (text is None) == (path is None):
@@ -305,16 +305,16 @@ def document_fields(text: str | None, path: PathLike[str] | str | None, fields: 
 
 
 def _param(value: Any) -> Any:
-    """A field as a parameter of a query string: a text, a list of texts, or all else as JSON."""
+    """A field as a parameter of a query string: a text, a list of texts, or anything else as JSON."""
     return value if isinstance(value, str | list | tuple) else _as_json(value).decode().strip('"')
 
 
 def path_of(namespace: str, *parts: str) -> str:
-    """The path of a namespace or of what is in it; no id can leave its place in it.
+    """The path of a namespace or of something in it; ids are quoted, so that none can change the path.
 
     The server refuses half a surrogate pair.
     """
-    names: tuple[Any, ...] = (namespace, *parts)  # numbers, too, of callers that heed no types
+    names: tuple[Any, ...] = (namespace, *parts)  # callers without a type checker may pass numbers
     for name in names:
         if not isinstance(name, str) or name in ("", ".", ".."):
             raise InvalidInput(f"a namespace or an id must be text, and neither empty nor dots: {name!r}")

@@ -1,4 +1,4 @@
-"""What a client raises; `TrivetError` is above all of it.
+"""The errors of a client, all of them subclasses of `TrivetError`.
 
 TrivetError
 ├── InvalidInput   the request is refused; `loc` names the field (422, and 400, 415, 421)
@@ -8,7 +8,7 @@ TrivetError
 ├── BodyTooLarge   the request is larger than the server takes (413)
 ├── RateLimited    too many requests (429)
 ├── Unavailable    the server cannot answer now (503)
-├── ServerError    the server failed, or what answered is none (any other status)
+├── ServerError    the server failed, or is not a Trivet server (any other status)
 └── Unreachable    no answer came from its address
 """
 

@@ -1,4 +1,4 @@
-"""What the clients take by name, for editors and type checkers; the server says what each means, and checks it."""
+"""Keyword fields of the clients, for editors and type checkers; the server describes and checks them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Time = datetime | str
 
 
 class FilterFields(TypedDict, total=False):
-    """Which memories: all that is given must hold."""
+    """Which memories: all given filters must match."""
 
     tags_all: list[str]
     tags_any: list[str]

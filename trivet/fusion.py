@@ -1,4 +1,4 @@
-"""Several rankings become one."""
+"""Fusion of several rankings into one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def weighted_rrf(
     Args:
         rankings: ids, best first, each once in a ranking.
         weights: of each ranking, not negative; None for 1. A ranking of weight 0 is left out.
-        rrf_k: above 0; the greater, the less the first ranks count.
+        rrf_k: above 0; the greater, the less the first ranks stand out.
 
     Returns:
         The score of each id, best first, ties by id.

@@ -19,7 +19,7 @@ _REPLACED = {
     "aread": "read",
     "asyncio": "time",
 }
-_DOCSTRING = '"""The synchronous client, made of `_async_client.py` by `python trivet/generate.py`; edit that one."""'
+_DOCSTRING = '"""The synchronous client, made from `_async_client.py` by `python trivet/generate.py`; edit that one."""'
 
 
 def synchronous() -> str:

@@ -1,4 +1,4 @@
-"""Trivet within the caller's process: the same clients, without a server and without a network."""
+"""Trivet in the caller's process: the same clients, without a server or a network."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ log = logging.getLogger(__name__)
 async def aopen(
     *, data_dir: Path | str | None = None, database_url: str | None = None, namespace: str | None = None
 ) -> AsyncIterator[AsyncClient]:
-    """Open Trivet for the length of a block; its methods are those of `AsyncClient`.
+    """Open Trivet within a block, as an `AsyncClient`.
 
     Args:
         data_dir: the folder of the embedded PostgreSQL, which several processes may share; None for that of
             `TRIVET_DATA_DIR` or the default.
         database_url: a libpq URL of an external PostgreSQL instead.
-        namespace: used where a call names none.
+        namespace: used by calls that name none.
 
     Raises:
         SettingsError: both a folder and a URL, or a bad `TRIVET_` variable.
@@ -61,9 +61,9 @@ async def opened(settings: Settings, namespace: str | None = None) -> AsyncItera
 
 @asynccontextmanager
 async def in_a_task(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
-    """Enter and leave a context in one task, as it has to be, though two may enter and leave this one.
+    """Enter and leave a context in one task, as it requires, even if two tasks enter and leave this one.
 
-    So it is in the fixtures of pytest-asyncio and in the cells of a notebook.
+    That is the case in fixtures of pytest-asyncio and in cells of a notebook.
     """
     entered: asyncio.Future[T] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
@@ -88,9 +88,9 @@ async def in_a_task(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]
 def open_(
     *, data_dir: Path | str | None = None, database_url: str | None = None, namespace: str | None = None
 ) -> Client:
-    """The same for synchronous code and notebooks: `trivet.open`; it works in a thread of its own.
+    """Open Trivet for synchronous code and notebooks, as a `Client`; it runs in its own thread.
 
-    It is open until the `with` block ends, `close` is called or the program ends. A process that is forked opens its
+    It stays open until the `with` block ends, `close` is called or the program ends. A forked process must open its
     own.
     """
     settings = _settings(data_dir, database_url)
@@ -103,17 +103,17 @@ def open_(
 
 
 class _WholeAnswers(httpx.ASGITransport):
-    """Fails where the application fails in the middle of an answer, as a connection does that ends early."""
+    """Fails if the application fails in the middle of an answer, like a connection that ends early."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         try:
             return await super().handle_async_request(request)
-        except Exception as exc:  # before an answer begins the application makes one of it
+        except Exception as exc:  # before an answer begins, the application turns it into one
             raise httpx.RemoteProtocolError(str(exc)) from exc
 
 
 class _Blocking(httpx.BaseTransport):
-    """Sends requests from synchronous code to an application in another thread, which closing it ends."""
+    """Sends requests from synchronous code to an application in another thread; `close` ends the thread."""
 
     def __init__(self, portal: BlockingPortal, transport: httpx.AsyncBaseTransport, opened: ExitStack) -> None:
         self._portal = portal
@@ -137,7 +137,7 @@ class _Blocking(httpx.BaseTransport):
         answer = self._portal.start_task_soon(self._answer, request)
         try:
             return answer.result()
-        except BaseException:  # Ctrl-C, after which nobody waits for it
+        except BaseException:  # Ctrl-C: nothing waits for the answer any more
             answer.cancel()
             raise
 
@@ -154,11 +154,11 @@ def _close_all() -> None:
     for each in [*_open]:
         try:
             each.close()
-        except Exception as exc:  # the others are to be closed nevertheless
+        except Exception as exc:  # still close the others
             log.error("Trivet could not be closed: %s", exc)
 
 
-# What `atexit` calls comes too late: threads can no longer be started then, nor used by way of `to_thread`.
+# `atexit` is too late: by then threads can no longer be started, nor used through `to_thread`.
 threading._register_atexit(_close_all)  # type: ignore[attr-defined]
 
 

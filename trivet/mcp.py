@@ -1,4 +1,4 @@
-"""Trivet as a Model Context Protocol server: memory as tools of an assistant. Needs the extra `mcp`."""
+"""Trivet as a Model Context Protocol server: memory as tools for an assistant. Needs the extra `mcp`."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Tools:
 
         Args:
             client: does the work.
-            namespace_of: the namespace of a request, which no argument of a tool can choose.
-            base_url: what the addresses of memories begin with in `search` and `fetch`, unless an HTTP request tells.
+            namespace_of: returns the namespace of a request, which no argument of a tool can choose.
+            base_url: prefix of the URLs of memories in `search` and `fetch`, unless an HTTP request gives one.
         """
         self._client = client
         self._namespace_of = namespace_of
@@ -121,7 +121,7 @@ def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_
 
 
 class _Exact(Tool):
-    """A tool that refuses arguments which it does not have, where others ignore a misspelt one, and says what it takes.
+    """A tool that refuses unknown arguments, which others ignore, and says which it takes.
 
     If it writes, it refuses requests that may only read.
     """
@@ -136,14 +136,14 @@ class _Exact(Tool):
             raise ToolError(f"{self.name} has no argument {unknown}, only {', '.join(known)}")
         try:
             self.fn_metadata.validate_arguments(arguments)
-        except ValidationError as exc:  # whose own words tell of classes, and where to read about them
+        except ValidationError as exc:  # its own message names classes and links to their docs
             faults = [f"{fault['loc'][0]}: {fault['msg']}" for fault in exc.errors()]
             raise ToolError(f"{self.name} takes {', '.join(known)}; {'; '.join(faults)}") from exc
         return await super().run(arguments, context, convert_result)
 
 
 def _telling(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """A tool whose error is what Trivet says of a failure."""
+    """A tool that fails with Trivet's own error message."""
 
     @wraps(function)
     async def telling(*arguments: P.args, **named: P.kwargs) -> T:
@@ -167,7 +167,7 @@ async def serve_stdio(
 async def serving_http(client: AsyncClient) -> AsyncIterator[Starlette]:
     """An application that answers at `/`, whatever path the request had before, for the length of a block.
 
-    The server around it has checked the request's key, host and origin, and found its namespace and what it may do.
+    The server around it has checked the request's key, host and origin, and set its namespace and permissions.
     """
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     tools = server(client, namespace_of_request)
@@ -179,10 +179,10 @@ async def serving_http(client: AsyncClient) -> AsyncIterator[Starlette]:
 
 
 def namespace_of_request(context: Context) -> str:
-    """The namespace that the server around it has found in a request.
+    """The namespace that the server around it found in a request.
 
     Raises:
-        InvalidInput: in none.
+        InvalidInput: there is none.
     """
     request: Any = context.request_context.request
     name: str | None = request.scope["state"]["namespace"]

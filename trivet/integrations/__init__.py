@@ -25,7 +25,7 @@ def extra(name: str) -> Iterator[None]:
 
 
 def metadata_of(result: SearchResult) -> dict[str, Any]:
-    """What is known of a memory besides its text, as JSON has it."""
+    """What is known about a memory besides its text, as JSON types."""
     known: dict[str, Any] = msgspec.to_builtins(result)
     shown = (
         "title", "kind", "speaker", "session_id", "document_id", "created_at", "tags", "score", "relevance", "legs",
@@ -34,12 +34,12 @@ def metadata_of(result: SearchResult) -> dict[str, Any]:
 
 
 def recalled(result: SearchResult) -> dict[str, Any]:
-    """What a tool of an assistant returns of a memory."""
+    """What an assistant's tool returns for a memory."""
     return {"id": result.id, "created_at": result.created_at, "speaker": result.speaker, "text": result.text}
 
 
 def storable(text: str) -> str:
-    r"""A text without what no memory may hold: null bytes, and halves of surrogate pairs.
+    r"""A text without what no memory may contain: null bytes and halves of surrogate pairs.
 
     >>> storable("tea\x00\ud800 ")
     'tea '

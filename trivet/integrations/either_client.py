@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class _Immediate:
-    """A synchronous client under an asynchronous one's methods: awaiting them never suspends."""
+    """A synchronous client with an asynchronous one's methods; awaiting them never suspends."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -95,14 +95,14 @@ async def add(client: EitherClient, memories: Sequence[Mapping[str, Any]], /, **
 
 
 async def delete(client: EitherClient, ids: Sequence[str], /, **named: Any) -> None:
-    """Delete memories, of which some, and the namespace, may not exist."""
+    """Delete memories; neither they nor the namespace need to exist."""
     for start in range(0, len(ids), BATCH):
         with suppress(NotFound):
             await client.delete_all(ids=ids[start : start + BATCH], **named)
 
 
 async def every(client: EitherClient, /, **filters: Any) -> AsyncIterator[StoredMemory]:
-    """All memories that meet the filters; none in a namespace that does not exist yet."""
+    """All memories that match the filters; none in a namespace that does not exist yet."""
     with suppress(NotFound):
         async for memory in client.get_all(**filters):
             yield memory

@@ -20,10 +20,10 @@ with extra("langchain"):
 
 
 class TrivetRetriever(BaseRetriever, extra="forbid"):
-    """Finds memories; a document's metadata are the memory's own and, over them, its fields, such as `speaker`.
+    """Finds memories; a document's metadata is the memory's own, overlaid with its fields, such as `speaker`.
 
-    A call may name other fields: `invoke(query, k=3, filters=...)`. With a `Client`, `ainvoke` works in a thread; an
-    `AsyncClient` serves that alone. Both raise `TrivetError`.
+    A call may pass other fields: `invoke(query, k=3, filters=...)`. With a `Client`, `ainvoke` runs in a thread; with
+    an `AsyncClient` only `ainvoke` works. Both raise `TrivetError`.
     """
 
     client: Client | AsyncClient
@@ -33,7 +33,7 @@ class TrivetRetriever(BaseRetriever, extra="forbid"):
     """None for the client's. One that does not exist yet has no memories."""
 
     k: int = 10
-    """Most documents."""
+    """Maximum number of documents."""
 
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Other fields of a search, such as `filters`."""
@@ -49,7 +49,7 @@ class TrivetRetriever(BaseRetriever, extra="forbid"):
         return _documents(await arun(self.client, found, query, **self._fields(fields)))
 
     def _fields(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a search: those that a call gives come before those of the retriever."""
+        """The fields of a search: a call's fields override those of the retriever."""
         fields = {"namespace": self.namespace, "k": self.k, **self.search_kwargs, **given}
         return {"top_k": fields.pop("k"), **fields}
 
@@ -59,11 +59,11 @@ def _documents(results: Sequence[SearchResult]) -> list[Document]:
 
 
 class TrivetVectorStore(VectorStore):
-    """Documents in a namespace of Trivet, which embeds them and queries by itself.
+    """Documents in a namespace of Trivet, which embeds documents and queries itself.
 
-    They come back with the metadata that they were added with, as JSON has it. Searches take any field of
-    Trivet's, such as `filters`; of documents that say the same, one is found. There is no search by a vector. With a
-    `Client` the asynchronous methods work in a thread; an `AsyncClient` serves those alone.
+    They are returned with the metadata that they were added with, as JSON types. Searches take any field of Trivet,
+    such as `filters`; of documents that say the same, one is found. There is no search by vector. With a `Client` the
+    asynchronous methods run in a thread; with an `AsyncClient` only those work.
 
     Raises (all methods):
         TrivetError: the server refuses or fails.
@@ -127,9 +127,9 @@ class TrivetVectorStore(VectorStore):
 
         Args:
             texts: none of them empty.
-            metadatas: of each.
-            ids: of each; None, for one or for all, makes new ones.
-            fields: others of a memory, such as `tags`, that all of them get.
+            metadatas: one for each text.
+            ids: one for each text; None, for one or for all, generates new ones.
+            fields: other fields of a memory, such as `tags`, for all of them.
 
         Raises:
             InvalidInput: some were refused; the others are stored.
@@ -149,7 +149,7 @@ class TrivetVectorStore(VectorStore):
         return await arun(self._client, add, _memories(texts, metadatas, ids, fields), namespace=self._namespace)
 
     def delete(self, ids: list[str] | None = None, **named: Any) -> bool:
-        """Delete documents, of which some may not exist; raises ValueError without ids."""
+        """Delete documents, ignoring those that do not exist; raises ValueError without ids."""
         return run(self._client, _delete, ids, **{"namespace": self._namespace, **named})
 
     async def adelete(self, ids: list[str] | None = None, **named: Any) -> bool:
@@ -157,7 +157,7 @@ class TrivetVectorStore(VectorStore):
         return await arun(self._client, _delete, ids, **{"namespace": self._namespace, **named})
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """Those of the documents that exist, in the order of the ids."""
+        """The documents that exist, in the order of the ids."""
         return run(self._client, _get, ids, namespace=self._namespace)
 
     async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
@@ -173,7 +173,7 @@ class TrivetVectorStore(VectorStore):
         return [document for document, _ in await self.asimilarity_search_with_score(query, k, **fields)]
 
     def similarity_search_with_score(self, query: str, k: int = 4, **fields: Any) -> list[tuple[Document, float]]:
-        """The same with their scores: the higher, the better; those of two queries cannot be compared."""
+        """The same with their scores: higher is better; scores of different queries cannot be compared."""
         results = run(self._client, found, query, **{"top_k": k, "namespace": self._namespace, **fields})
         return [(_document(each), each.score) for each in results]
 
@@ -221,7 +221,7 @@ def _memories(
     fields: Mapping[str, Any],
 ) -> list[dict[str, Any]]:
     texts = list(texts)
-    # LangChain's `index` names a `batch_size`, too: a client makes batches of its own.
+    # LangChain's `index` also passes a `batch_size`, but clients make their own batches.
     shared = {name: value for name, value in fields.items() if name != "batch_size"}
     return [
         {**shared, "text": text, "metadata": metadata, "id": each}

@@ -48,16 +48,16 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 class TrivetStore(BaseStore):
-    """Items of a graph in one namespace of Trivet, apart from its other memories.
+    """Items of a graph in one namespace of Trivet, separate from its other memories.
 
-    An item's namespace, a tuple, becomes tags of its memory, and its value, of at most 64 KB as JSON, metadata. A query
-    searches the texts of its indexed fields with all legs. As LangGraph has it, the reads of a batch come before its
-    writes. An item's two times are those of its last change; a search without a query yields the oldest batch first.
+    An item's namespace, a tuple, becomes tags of its memory, and its value, at most 64 KB as JSON, its metadata. A
+    query searches the text of the indexed fields with all legs. As in LangGraph, a batch's reads come before its
+    writes. Both times of an item are those of its last change; a search without a query yields the oldest batch first.
 
-    With a `Client` the asynchronous methods work in a thread; an `AsyncClient` serves those alone.
+    With a `Client` the asynchronous methods run in a thread; with an `AsyncClient` only those work.
 
     Raises (all methods):
-        TrivetError: the server refuses or fails; of several writes in one batch the good ones are done.
+        TrivetError: the server refuses or fails; of several writes in one batch, the valid ones are done.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class TrivetStore(BaseStore):
         refusal: InvalidInput | None = None
         try:
             added = await client.add(memories, namespace=self._namespace)
-        except InvalidInput as exc:  # all of them are bad; deletions are good
+        except InvalidInput as exc:  # all of them are bad; deletions still go ahead
             refusal = exc
         deleted = [_memory_id(op.namespace, op.key) for op in ops if op.value is None]
         await delete(client, deleted, namespace=self._namespace)
@@ -187,7 +187,7 @@ class TrivetStore(BaseStore):
 
 
 def text_of(value: Mapping[str, Any], fields: Sequence[str] | None = None) -> str:
-    r"""The text of a value that a query searches: what is at some paths, or all of it, a line for each.
+    r"""The text of a value that a query searches: what is at some paths, or all of it, one line each.
 
     >>> text_of({"about": "tea", "likes": {"green": True}})
     'about: tea\nlikes green: True'
@@ -206,7 +206,7 @@ def text_of(value: Mapping[str, Any], fields: Sequence[str] | None = None) -> st
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """The texts, numbers and truths within a value, with the keys that lead to them."""
+    """The texts, numbers and booleans in a value, with the keys that lead to them."""
     if isinstance(value, Mapping):
         for key, each in value.items():
             yield from _leaves(each, f"{name} {key}".strip())
@@ -242,7 +242,7 @@ def _fields_of(memory: SearchResult | StoredMemory) -> dict[str, Any]:
 
 
 def _meets(value: Any, wanted: Any) -> bool:
-    """Whether a value is as a filter wants it: equal, compared by operators, or so in each field that is named.
+    """Whether a value matches a filter: by equality, by operators, or in each field that it names.
 
     Raises:
         ValueError: unknown operator.

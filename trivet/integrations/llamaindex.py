@@ -21,10 +21,10 @@ MOST_MESSAGES = 1_000
 
 
 class TrivetNodeRetriever(BaseRetriever):
-    """Finds memories; a node's metadata are the memory's own and, over them, its fields, such as `speaker`.
+    """Finds memories; a node's metadata is the memory's own, overlaid with its fields, such as `speaker`.
 
-    A model is shown who said it and when; neither models nor embedders are shown the rest of the metadata. With a
-    `Client`, `aretrieve` works in a thread; an `AsyncClient` serves that alone. Both raise `TrivetError`.
+    Models see who said it and when; neither models nor embedders see the rest of the metadata. With a `Client`,
+    `aretrieve` runs in a thread; with an `AsyncClient` only `aretrieve` works. Both raise `TrivetError`.
     """
 
     def __init__(
@@ -35,8 +35,8 @@ class TrivetNodeRetriever(BaseRetriever):
         Args:
             client: of a server or in process; it is not closed.
             namespace: None for the client's. One that does not exist yet has no memories.
-            similarity_top_k: most nodes.
-            fields: others of a search, such as `filters`.
+            similarity_top_k: maximum number of nodes.
+            fields: other fields of a search, such as `filters`.
         """
         super().__init__()
         self._client = client
@@ -70,12 +70,12 @@ def _nodes(results: Sequence[SearchResult]) -> list[NodeWithScore]:
 class TrivetMemoryBlock(BaseMemoryBlock[str], extra="forbid"):
     """The long-term part of a `Memory`: a context pack for the conversation, from all sessions of a namespace.
 
-    What users and assistants say becomes messages of their session when it leaves the short-term memory. The pack has
-    none of what is still there. With a `Client` this works in a thread. All methods raise `TrivetError`.
+    What users and assistants say becomes messages of their session when it leaves the short-term memory. The pack
+    omits what is still there. With a `Client` this runs in a thread. All methods raise `TrivetError`.
     """
 
     name: str = "RetrievedMemories"
-    """Of the tag that is around the pack in the prompt."""
+    """The tag around the pack in the prompt."""
 
     client: Client | AsyncClient
     """Of a server or in process; it is not closed."""

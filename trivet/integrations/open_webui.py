@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field
 _log = logging.getLogger(__name__)
 
 _HIDDEN = re.compile(r"<details\b.*?</details>\s*", re.DOTALL)
-"""What Open WebUI puts into an answer beside what was said: reasoning, calls of tools."""
+"""What Open WebUI adds to an answer besides what was said: reasoning, tool calls."""
 
 _MOST_MESSAGES = 1_000
 _MOST_CHARS = 60_000
@@ -27,19 +27,19 @@ Emitter = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Filter:
-    """Before a question goes to a model: memories of other chats about it; after the answer: both are stored.
+    """Adds memories of other chats to a question before a model gets it, and stores both it and the answer.
 
     Each user has a namespace. Temporary chats are not stored. While the server does not answer, chats go on without
-    memory, and the user is told so.
+    memory, and the user sees a notice.
     """
 
     class Valves(BaseModel):
         """Settings of the administrator."""
 
         base_url: str = Field(default="http://127.0.0.1:8321", description="Address of the Trivet server")
-        api_key: str = Field(default="", description="Its key, if it asks for one")
+        api_key: str = Field(default="", description="Its key, if it needs one")
         namespace_prefix: str = Field(default="open-webui-", description="Namespace of a user, before their id")
-        max_tokens: int = Field(default=1024, ge=1, le=200_000, description="Most tokens of memories in a prompt")
+        max_tokens: int = Field(default=1024, ge=1, le=200_000, description="Maximum tokens of memories in a prompt")
         timeout_s: float = Field(default=10.0, gt=0, description="Seconds to wait for the server")
         priority: int = Field(default=0, description="Filters with lower numbers come first")
 
@@ -59,7 +59,7 @@ class Filter:
         __metadata__: dict[str, Any] | None = None,
         __event_emitter__: Emitter | None = None,
     ) -> dict[str, Any]:
-        """Put memories before the user's last message; nothing of this chat is among them."""
+        """Put memories before the user's last message, none of them from this chat."""
         messages = body.get("messages", [])
         last = max((place for place, each in enumerate(messages) if each["role"] == "user"), default=None)
         if last is None or not _user_valves(self, __user__).recall or not _said(messages[last]):
@@ -80,7 +80,7 @@ class Filter:
     async def outlet(
         self, body: dict[str, Any], __user__: dict[str, Any], __event_emitter__: Emitter | None = None
     ) -> dict[str, Any]:
-        """Store the user's last message and what follows it, under ids by which a second time changes nothing."""
+        """Store the user's last message and what follows it, with ids, so that a second time changes nothing."""
         messages, chat_id = body.get("messages", []), body.get("chat_id") or ""
         if not chat_id or chat_id.startswith("local") or not _user_valves(self, __user__).remember:
             return body
@@ -106,7 +106,7 @@ class Filter:
     async def _ask(
         self, verb: str, request: dict[str, Any], user: dict[str, Any], emitter: Emitter | None
     ) -> dict[str, Any] | None:
-        """The server's answer; None if it fails, which the log and the user are told."""
+        """The server's answer; None if it fails, which is logged and shown to the user."""
         namespace = quote(f"{self.valves.namespace_prefix}{user['id']}", safe="")
         url = f"{self.valves.base_url.rstrip('/')}/v1/namespaces/{namespace}/{verb}"
         headers = {b"Authorization": f"Bearer {self.valves.api_key}".encode()} if self.valves.api_key else {}

@@ -20,21 +20,21 @@ with extra("openai-agents"):
     from agents.memory.session_settings import resolve_session_limit
 
 ITEM = "openai_agents"
-"""Under this name metadata hold an item's JSON; a tag that begins with it names the session."""
+"""Metadata key of an item's JSON, and prefix of the tag that names the session."""
 
 PART_CHARS = 30_000
 """Longest piece of an item's JSON in one memory: escaped once more it is at most 60,000 bytes of metadata."""
 
 UNSPOKEN = "chunk"
-"""Kind of the memories of calls, outputs and the like; they are in no conversation."""
+"""Kind of the memories of calls, outputs and the like, which belong to no conversation."""
 
 
 class TrivetSession(SessionABC):
     """The history of a conversation, which searches and context packs of its namespace find, too.
 
     Items come back as they were added. What users and assistants say becomes messages of the session `session_id`, with
-    the role as their speaker; the rest, such as calls of tools, is stored beside them as chunks without a text of its
-    own. All methods raise `TrivetError`.
+    the role as their speaker; the rest, such as tool calls, is stored with them as chunks without a text of its own.
+    All methods raise `TrivetError`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class TrivetSession(SessionABC):
             session_id: 1 to 240 characters.
             client: of a server or in process; it is not closed.
             namespace: None for the client's.
-            session_settings: a `limit` where a call has none.
+            session_settings: a `limit` for calls that have none.
         """
         self.session_id = session_id
         self.session_settings = session_settings
@@ -66,8 +66,8 @@ class TrivetSession(SessionABC):
         return items if most is None else items[max(0, len(items) - most) :]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append items; all of them can be JSON, or none is stored."""
-        # Ids of one call compare as the items do, and those of a later call come after them.
+        """Append items; unless all of them can be JSON, none is stored."""
+        # Ids sort in the order of a call's items, and those of a later call come after them.
         call = f"{time.time_ns():020}-{uuid4().hex[:8]}"
         memories = [
             memory for number, item in enumerate(items) for memory in self._memories(f"{call}-{number:05}", item)
@@ -79,7 +79,7 @@ class TrivetSession(SessionABC):
         while stored := await self._stored():
             item_id, item = stored[-1]
             if await self._client.delete_all(metadata={ITEM: {"item": item_id}}, namespace=self._namespace):
-                return item  # else another one removed it just now
+                return item  # otherwise another caller has just removed it
         return None
 
     async def clear_session(self) -> None:
@@ -117,7 +117,7 @@ class TrivetSession(SessionABC):
 
 
 def said_in(item: Mapping[str, Any] | TResponseInputItem) -> str:
-    """What a user or an assistant says in an item, without what no text may hold; nothing for other items.
+    """What a user or an assistant says in an item, without unstorable characters; empty for other items.
 
     >>> said_in({"role": "user", "content": [{"type": "input_text", "text": "Hello"}, {"type": "input_image"}]})
     'Hello'

@@ -23,7 +23,7 @@ MOST_RECALLED = 20
 def trivet_toolset(client: AsyncClient, *, namespace: str | None = None) -> FunctionToolset[Any]:
     """The tools `remember`, `recall`, `get_context` and `forget`, for one namespace that no argument can change.
 
-    What an agent asks for in a wrong way it may ask for again; other errors are `TrivetError`.
+    After a call with bad arguments the agent may try again; other errors are `TrivetError`.
 
     Args:
         client: of a server or in process; it is not closed.
@@ -54,7 +54,7 @@ def trivet_toolset(client: AsyncClient, *, namespace: str | None = None) -> Func
 
 
 def _correctable(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """A tool whose caller is told of a bad argument."""
+    """A tool that asks its caller to correct a bad argument."""
 
     @wraps(tool)
     async def correctable(*arguments: P.args, **named: P.kwargs) -> T:
