@@ -1,4 +1,4 @@
-"""The command line. Commands are imported when they are called, so that `trivet --help` is quick."""
+"""The command line. Commands are imported when called, so that `trivet --help` is fast."""
 
 from __future__ import annotations
 

@@ -56,16 +56,16 @@ def command(text: str | None, namespace: str, settings: Settings, as_json: bool,
 
 
 def _entity(text: str) -> dict[str, str]:
-    """Name and type of `NAME:TYPE`; a colon before a blank belongs to the name."""
+    """Name and type from `NAME:TYPE`; a colon before a blank belongs to the name."""
     name, colon, type_ = text.rpartition(":")
     return {"name": name, "type": type_} if colon and name and type_.strip() == type_ != "" else {"name": text}
 
 
 def _standard_input() -> str:
-    """All of standard input as text, without a byte-order mark and the end of the last line.
+    """All of standard input as text, without a byte-order mark and the last line end.
 
     Raises:
-        UsageError: it is a terminal or closed, so that nobody piped anything.
+        UsageError: it is a terminal or closed, so nothing was piped in.
         InvalidInput: it is not UTF-8.
     """
     if sys.stdin is None or sys.stdin.isatty():

@@ -115,7 +115,7 @@ def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, 
 
 @contextmanager
 def _folder(chosen: Path | None) -> Iterator[Path]:
-    """The folder of the data: the chosen one, or one for this run that the database's own user can enter."""
+    """The folder for the data: the chosen one, or one for this run that the database's user can enter."""
     if chosen is not None:
         yield chosen.resolve()
         return

@@ -38,7 +38,7 @@ def command(query: str, namespace: str, settings: Settings, as_json: bool, **fie
     request = convert({"query": query, **fields}, ContextRequest)
 
     async def pack(engine: Trivet) -> ContextResponse:
-        with suppress(NotFound):  # which the response tells
+        with suppress(NotFound):  # the response says so
             await engine.load(namespace)  # as `trivet search` does
         return await engine.context(namespace, request)
 

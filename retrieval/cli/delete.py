@@ -51,7 +51,7 @@ def command(
         for memory_id in ids:
             try:
                 await engine.delete(namespace, memory_id)
-            except (InvalidInput, NotFound) as exc:  # the others go all the same
+            except (InvalidInput, NotFound) as exc:  # the others are deleted all the same
                 failures.append(message_of(exc))
         return len(ids) - len(failures)
 

@@ -59,7 +59,7 @@ def command(settings: Settings, port: int | None, serve: bool) -> None:
 
 
 async def _show(settings: Settings, to: Console) -> None:
-    """Store the sample and print what is asked of it."""
+    """Store the sample and print the answers to its questions."""
     folder = sample()
     say(to, "Trivet demo: seven months in the chat of a community bike workshop", "bold")
     say(to, f"database: {settings.data_dir if settings.uses_embedded else 'the one that is set'}", "dim")
@@ -83,7 +83,7 @@ async def _show(settings: Settings, to: Console) -> None:
 
 
 async def _show_recall(engine: Trivet, folder: EvaluationFolder, to: Console) -> None:
-    """How much of the evidence of all questions is among the first ten results."""
+    """Print how much of the evidence of all questions is in the first ten results."""
     answers = await run_system(
         engine, folder.judged, System(name="adaptive", mode=Mode.ADAPTIVE), lambda _: NAMESPACE, top_k=TOP_K
     )
@@ -104,7 +104,7 @@ def _serve(settings: Settings, to: Console) -> None:
 
 
 def serving_lines(settings: Settings, environ: Mapping[str, str]) -> list[str]:
-    """Where the console and the API's pages are, and how to ask; of a key only the name of its variable."""
+    """Where the console and the API pages are, and how to search; for a key, only its variable's name."""
     address = f"http://127.0.0.1:{settings.port}"
     key = ' -H "Authorization: Bearer $TRIVET_API_KEY"' if environ.get("TRIVET_API_KEY") else ""
     data_dir = f"TRIVET_DATA_DIR={shlex.quote(str(settings.data_dir))} " if settings.uses_embedded else ""

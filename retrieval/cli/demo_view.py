@@ -1,4 +1,4 @@
-"""A context pack with all that led to it, for reading."""
+"""Prints a context pack with everything that led to it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def print_pack(query: Query, response: ContextResponse, place: str, to: Console)
 def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
     """Per item of the pack: citation, fused rank, rank in each leg, whether it is evidence, text.
 
-    A turn that came along with another was not found itself: it has no ranks, and no text but in the pack.
+    A turn included because of another was not found itself: it has no ranks, and its text is only in the pack.
     """
     results = _results(response)
     citations = {item.id: item.citation for item in response.items}

@@ -1,4 +1,4 @@
-"""Runs something on an engine of this process's own."""
+"""Runs work on an engine in this process."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from retrieval.settings import Settings
 T = TypeVar("T")
 
 MOST_NAMES = 10
-"""Namespaces that an error names."""
+"""Most namespaces that an error names."""
 
 
 def with_engine(settings: Settings, use: Callable[[Trivet], Awaitable[T]]) -> T:
     """Open an engine, use it, close it.
 
     Raises:
-        TrivetError: the engine cannot be opened, or `use` failed; one about a namespace that there is not names those
-            that there are.
+        TrivetError: the engine cannot be opened, or `use` failed; if a namespace does not exist, the error names
+            those that do.
     """
 
     async def call() -> T:

@@ -31,7 +31,7 @@ from retrieval.types.namespace import EmbedderName, NamespaceSettings
 
 
 def _parts(_context: click.Context, _parameter: click.Parameter, value: str | None) -> list[str]:
-    """The parts to switch off; where a folder was taken for one, what to write instead."""
+    """The parts to switch off; if a folder was taken for one, the error says what to write instead."""
     if value is None:
         return []
     try:
@@ -46,7 +46,7 @@ def _parts(_context: click.Context, _parameter: click.Parameter, value: str | No
 
 
 def _line_up(values: dict[str, Any]) -> dict[str, Any]:
-    """What is compared, of the options that say so."""
+    """What is compared, according to the options."""
     names = ("modes", "weights", "stages", "profiles", "base", "parts", "without_sessions")
     try:
         return {"lineup": line_up(**{name: values.pop(name) for name in names})}
@@ -76,7 +76,7 @@ _lineup_options = gathered(
             "parts",
             is_flag=False,
             flag_value="all",
-            is_eager=True,  # before the folders, of which it may have taken one
+            is_eager=True,  # before the folders, one of which it may have taken
             callback=_parts,
             metavar="PARTS",
             help="Also run adaptive without each of these parts.",
@@ -197,7 +197,7 @@ def _targets(out: Path | None, folders: Sequence[EvaluationFolder]) -> Sequence[
     """Where the files of each folder are written, if anywhere.
 
     Raises:
-        UsageError: into an evaluation folder, whose judgements they would replace.
+        UsageError: it is an evaluation folder, whose judgements they would replace.
         InvalidInput: the files cannot hold an id.
     """
     if out is None:
@@ -211,7 +211,7 @@ def _targets(out: Path | None, folders: Sequence[EvaluationFolder]) -> Sequence[
 
 
 def _read_runs(files: Sequence[Path], folders: Sequence[EvaluationFolder]) -> dict[str, Mapping[str, Sequence[Scored]]]:
-    """The rankings of TREC runs by the names of their systems.
+    """The rankings in TREC runs, by system name.
 
     Raises:
         UsageError: there are several folders, or two files of the same name.
@@ -231,7 +231,7 @@ def _read_runs(files: Sequence[Path], folders: Sequence[EvaluationFolder]) -> di
 
 
 def _look_up(settings: Settings, lineup: Lineup) -> tuple[Served, Mapping[str, Profile]]:
-    """The line-up's profiles, and all that its systems ask for.
+    """The line-up's profiles, and everything that its systems need.
 
     Raises:
         UsageError: there is no such profile, or a part of it cannot be switched off.

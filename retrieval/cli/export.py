@@ -54,7 +54,7 @@ def command(output: Path | None, namespace: str, settings: Settings) -> None:
 
 @contextmanager
 def _file(path: Path | None) -> Iterator[IO[bytes]]:
-    """The file to write; it takes the place of an older one when it is complete. Pipes and devices are written to."""
+    """The file to write; it replaces an older one when complete. Pipes and devices are written to directly."""
     if path is None or path == Path("-"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -17,7 +17,7 @@ from retrieval.errors import InvalidInput, TrivetError
 
 
 class Entry(NamedTuple):
-    """A command: the module that has it as `command`, and its line in the list."""
+    """A command: the module that defines it as `command`, and its line in the list."""
 
     module: str
     summary: str
@@ -53,7 +53,7 @@ COMMANDS: dict[str, Entry] = {
 
 
 class TrivetGroup(click.Group):
-    """Commands by name, imported when asked for."""
+    """Commands by name, imported on demand."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, the most used first."""
@@ -70,7 +70,7 @@ class TrivetGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is named; raises UsageError for one that there is not, with the name most like it."""
+        """The named command; raises UsageError, with the closest name, if there is none."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -85,13 +85,13 @@ class TrivetGroup(click.Group):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the options of `trivet` itself, `--help` among them, whose text may not be writable."""
+        """Parse the options of `trivet` itself, including `--help`, whose text may fail to print."""
         with _told_as_failures():
             return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command that was named; raises ClickException if it failed."""
-        # Trivet's matrices are small, and NumPy's further threads spin while they wait for large ones.
+        """Run the named command; raises ClickException if it failed."""
+        # Trivet's matrices are small, and NumPy's other threads would spin while waiting for large ones.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         if isinstance(sys.stdout, io.TextIOWrapper):  # whose encoding may lack characters of a memory
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -101,7 +101,7 @@ class TrivetGroup(click.Group):
 
 @contextmanager
 def _told_as_failures() -> Iterator[None]:
-    """Make errors of status 1, in a line, of what is raised; with TRIVET_LOG_LEVEL=debug it has its traceback."""
+    """Turn exceptions into one-line errors with status 1; TRIVET_LOG_LEVEL=debug adds the traceback."""
     try:
         yield
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):

@@ -20,17 +20,17 @@ from retrieval.settings import Settings
 from retrieval.types.document import DocumentInfo, DocumentReceipt
 
 KINDS_SHOWN = 5
-"""How many kinds of files are named of what was skipped."""
+"""Most kinds of skipped files that are named."""
 
 _OF_THE_FILE = (("content_base64",), ("media_type",))
-"""The fields of a document that are made of its file; who named the file knows neither."""
+"""Fields of a document that are made from its file, so errors in them name the file."""
 
 PAGE = 200
 """Documents read at once."""
 
 
 def import_document(file: Path, namespace: str, settings: Settings, *, as_json: bool) -> None:
-    """Put a file as a document, print what became of it.
+    """Add a file as a document and print the outcome.
 
     Raises:
         InvalidInput: it is no file on disk, or cannot be read as a document.
@@ -52,7 +52,7 @@ def import_document(file: Path, namespace: str, settings: Settings, *, as_json: 
 
 
 def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: bool, as_json: bool) -> None:
-    """Put each document of a folder, print what became of them; delete those of before whose files are gone.
+    """Add each document of a folder, print the outcomes, and delete earlier documents whose files are gone.
 
     Raises:
         InvalidInput: there is none.
@@ -105,7 +105,7 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: 
 
 
 async def _gone(engine: Trivet, namespace: str, folder: Path) -> dict[str, str]:
-    """The ids of the folder's documents whose files are gone, by the files' paths in it."""
+    """The ids of the folder's documents whose files are gone, by file path in the folder."""
     gone: dict[str, str] = {}
     cursor = None
     while True:
@@ -116,7 +116,7 @@ async def _gone(engine: Trivet, namespace: str, folder: Path) -> dict[str, str]:
 
 
 def _is_gone(document: DocumentInfo, folder: Path) -> bool:
-    """Whether a document was put from a file that is no longer in the folder.
+    """Whether a document was added from a file that is no longer in the folder.
 
     A document of the same name that came from elsewhere has another id.
     """

@@ -38,7 +38,7 @@ from retrieval.types.memory import AddResult, MemoryInput
 from retrieval.types.namespace import EmbedderName, NamespaceInput
 
 DOCUMENT = "document"
-"""The format of a file that is put as one document."""
+"""The format of a file that is added as one document."""
 
 BATCH = 256
 """Most memories of one transaction."""
@@ -47,20 +47,20 @@ BATCH_BYTES = 4 * 1024 * 1024
 """Most bytes of input in one transaction, unless one line has more."""
 
 BATCHES_AT_ONCE = 4
-"""While one is written the next are embedded; those that share an id or a session are written in their order."""
+"""While one is written, the next are embedded; batches that share an id or a session are written in order."""
 
 PLACES_SHOWN = 3
-"""How many places are named of what was skipped for one reason."""
+"""Most places named of what was skipped for one reason."""
 
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What became of the records so far.
+    """The outcome for the records so far.
 
     Attributes:
         counts: numbers by status.
         rejected: where, and why.
-        warned: warnings by where they stand, by the namespace and the id that is superseded and has not come yet.
+        warned: warnings by place, by the namespace and the superseded id that has not come yet.
         skipped: how many were left out, by reason.
         places: the first places of those, by reason.
     """
@@ -88,7 +88,7 @@ class Outcome:
 
 
 def _column(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    """Columns by field, of FIELD=COLUMN."""
+    """Columns by field, from FIELD=COLUMN."""
     for value in values:
         if "=" not in value:
             raise click.BadParameter(f"{value!r} is not FIELD=COLUMN", ctx=ctx, param=param)
@@ -202,7 +202,7 @@ def command(
 
             if header and (missing := await engine.prepare_import(namespace or "default", header.settings)):
                 click.echo(printable(f"not taken: there is no profile {missing!r} here"), err=True)
-            # An export's memories get the order of insertion that they had.
+            # An export's memories keep their insertion order.
             at_once = BATCHES_AT_ONCE if header is None else 1
             job = Progress(kind="import", namespace=namespace or "default", total=total)
             made = batches(records(), most=BATCH, most_bytes=BATCH_BYTES)
@@ -229,23 +229,23 @@ def command(
 
 
 def _choose(embedder: EmbedderName | None, namespace: str | None, settings: Settings) -> None:
-    """Give the embedder that was named, if one was, to the namespace."""
+    """Set the namespace's embedder, if one was named."""
     if embedder:
         given = NamespaceInput(embedder=embedder)
         with_engine(settings, lambda engine: engine.put_namespace(namespace or "default", given))
 
 
 def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
-    """The format that a file's content has, or else a document by its name; raises InvalidInput if it is neither."""
-    if path.lower().endswith(".ipynb"):  # whose content is a line of JSON if it has no line ends
+    """The format of a file's content, or else a document by its name; raises InvalidInput if it is neither."""
+    if path.lower().endswith(".ipynb"):  # without line ends its content is a line of JSON
         return DOCUMENT
     try:
         return detect(source, context.columns)
     except InvalidInput:
         is_table = path.lower().endswith((".csv", ".tsv"))
         if is_table and context.columns:
-            return "csv"  # whose reader says which columns there are
-        if not is_document(path) or path.lower().endswith(".json"):  # an export of a program that is not known
+            return "csv"  # its reader says which columns there are
+        if not is_document(path) or path.lower().endswith(".json"):  # an export of an unknown program
             raise
         if is_table:
             click.echo(
@@ -256,9 +256,9 @@ def _format_of(source: ImportFile, path: str, context: ImportContext) -> str:
 
 
 def _refuse_export(folder: Path) -> None:
-    """Raise InvalidInput for a folder in which an export was unpacked: documents would not tell who said what."""
+    """Raise InvalidInput for a folder with an unpacked export: as documents it would lose who said what."""
     for path in sorted(path for name in ("*.json", "*.txt", "messages*.html") for path in folder.glob(name)):
-        # What is of no known format is no export, and what cannot be read is named when it is to be put.
+        # A file of no known format is not an export; one that cannot be read is named when it is added.
         with suppress(InvalidInput, OSError), path.open("rb") as file:
             name = detect(ImportFile(file, path.name))
             if name not in ("json", "jsonl", "csv"):
@@ -272,16 +272,16 @@ def _refuse_export(folder: Path) -> None:
 
 
 def _check_format(source: ImportFile, name: str, context: ImportContext) -> None:
-    """Raise InvalidInput if a file, of which nothing could be stored, has another format than the one named."""
+    """Raise InvalidInput if a file from which nothing could be stored has another format than the one named."""
     other = name
-    with suppress(InvalidInput):  # none that is known
+    with suppress(InvalidInput):  # no known format
         other = detect(source, context.columns)
     if other != name and not source.is_hollow:
         raise InvalidInput(f"the file holds nothing of the format {name}: it looks like {other}; leave --format out")
 
 
 def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, seconds: float, as_json: bool) -> None:
-    """Print the summary, in which `noun` is what was read.
+    """Print the summary; `noun` names what was read.
 
     Raises:
         ClickException: something was rejected.
@@ -304,7 +304,7 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, s
 
 
 def _note(batch: Sequence[SourceRecord], results: Sequence[AddResult], outcome: Outcome) -> None:
-    """Count what became of a batch; name what was rejected on standard error."""
+    """Count the outcomes of a batch; name what was rejected on standard error."""
     for record, result in zip(batch, results, strict=True):
         outcome.counts[result.status] += 1
         if result.status == "rejected":
@@ -321,7 +321,7 @@ def _note(batch: Sequence[SourceRecord], results: Sequence[AddResult], outcome: 
 
 @contextmanager
 def _seekable(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The file, or a copy of what can be read only once; the formats are told by a look at the beginning."""
+    """The file, or a copy if it can be read only once; detecting the format reads its beginning."""
     if file.seekable():
         yield file
         return

@@ -1,4 +1,4 @@
-"""Requests from options, checked by the same types as those that come over HTTP."""
+"""Requests from options, checked by the same types as HTTP requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KINDS = get_args(Kind)
 
 
 def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
-    """A struct of these fields; those that are None count as not given.
+    """A struct of these fields; None counts as not given.
 
     Raises:
         UsageError: names the field.
@@ -73,7 +73,7 @@ filter_options = gathered(
     ],
     _filters,
 )
-"""What chooses memories; the command gets `filters`, the fields of `Filters` that are given."""
+"""The options of filters; the command gets `filters`, the given fields of `Filters`."""
 
 
 search_options = together(
@@ -99,4 +99,4 @@ search_options = together(
     click.option("--max-hops", type=click.IntRange(0, MAX_HOPS), help="How far the graph leg walks."),
     click.option("--rescore/--no-rescore", default=None, help="Reorder the results with the rescorer, or not."),
 )
-"""What search and context have in common; the command gets fields of the request."""
+"""The options that search and context share; the command gets fields of the request."""

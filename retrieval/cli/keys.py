@@ -51,7 +51,7 @@ def command(namespaces: tuple[str, ...], read_only: bool, metrics: bool, days: f
         click.echo(key)
         click.echo(f"Start the server with {variable} set to it; callers send `Authorization: Bearer KEY`.", err=True)
         return
-    if days is not None and not 0 < days <= MOST_DAYS:  # a range of click takes what is not a number
+    if days is not None and not 0 < days <= MOST_DAYS:  # a range of click accepts NaN
         raise click.UsageError(f"--days must be above 0 and at most {MOST_DAYS}.")
     api_key = Settings.from_env().api_key
     if api_key is None:

@@ -23,7 +23,7 @@ def command(settings: Settings, namespace: str, url: str | None) -> None:
 
     Uses standard input and output. A running server offers the same over HTTP, at /mcp/NAMESPACE.
     """
-    check_new_name(namespace)  # an assistant would learn of it only when it calls a tool
+    check_new_name(namespace)  # otherwise an assistant would see the error only when it calls a tool
     if find_spec("mcp") is None:
         raise click.UsageError("the Model Context Protocol's package is missing: pip install 'trivet[mcp]'")
     from trivet import AsyncClient

@@ -30,7 +30,7 @@ def command(check: bool, settings: Settings, as_json: bool) -> None:
 
 
 async def _migrate(settings: Settings, *, check: bool) -> list[int]:
-    """The versions applied, or with `check` those that are outstanding."""
+    """The versions applied, or with `check` the pending ones."""
     act = pending if check else migrate
     if not settings.uses_embedded:
         return await act(settings.database_url)

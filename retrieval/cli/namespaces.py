@@ -31,6 +31,6 @@ def command(settings: Settings, as_json: bool) -> None:
             f"{each.created_at:%Y-%m-%d}",
         )
     to = console()
-    if not to.is_terminal:  # each on one line, whole
+    if not to.is_terminal:  # one line each, uncut
         to.width = 1_000
     to.print(table)

@@ -22,7 +22,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 
 
 def _drawable(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """The page's path: what could hinder it is better known before a long run."""
+    """The page's path; what would prevent writing it is reported before a long run."""
     if path is not None:
         try:
             import_module("..reporting.page", __package__)
@@ -37,7 +37,7 @@ def _drawable(_context: click.Context, _parameter: click.Parameter, path: Path |
 
 
 def with_folder(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """A path to write to, in a folder that is made now if it is not there."""
+    """A path to write to; its folder is created now if it is missing."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
     return path
@@ -73,7 +73,7 @@ namespace_option = click.option("-n", "--namespace", default="default", help="Th
 
 
 def example(*lines: str) -> str:
-    """The end of a command's help; click keeps the lines of a paragraph that begins with a backspace."""
+    """The end of a command's help; click does not rewrap a paragraph that begins with a backspace."""
     return "\n".join(["\b", "Example:", *(f"  {line}" for line in lines)])
 
 
@@ -98,12 +98,12 @@ def together(*parameters: Decorator) -> Decorator:
 
 
 def gathered(parameters: Sequence[Decorator], gather: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
-    """A decorator that declares options and hands their values to the command as others.
+    """A decorator that declares options and passes their values to the command in another form.
 
     Args:
         parameters: click's decorators.
-        gather: takes its own values out of the keyword arguments and returns what the command
-            gets in their place.
+        gather: takes its values out of the keyword arguments and returns what the command gets
+            instead.
     """
 
     def decorate(function: AnyFunction) -> AnyFunction:
@@ -122,7 +122,7 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     settings = Settings.from_env(database_url=values.pop("database_url"), data_dir=data_dir)
     if data_dir is not None and not settings.uses_embedded:
         raise click.UsageError("--data-dir is the embedded database's, but a database URL is set.")
-    # a command's output is its own; what the modules tell of their work belongs to the server's log
+    # a command prints its own output; what modules log about their work is for the server's log
     level = "warning" if settings.log_level == "info" else settings.log_level
     logging.basicConfig(level=level.upper(), format="%(levelname)s: %(message)s")
     return {"settings": settings}

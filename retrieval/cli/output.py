@@ -21,7 +21,7 @@ _CHARS_SHOWN = 100
 """Most of a memory's text on one line."""
 
 LINE_EVERY_S = 5.0
-"""How often progress is told where there is no terminal."""
+"""How often progress is printed without a terminal."""
 
 
 def confirm(question: str) -> None:
@@ -29,7 +29,7 @@ def confirm(question: str) -> None:
 
     Raises:
         Abort: the answer is no.
-        UsageError: there is none, as standard input is no terminal and has ended.
+        UsageError: there is none, as standard input is not a terminal and has ended.
     """
     try:
         is_yes = click.confirm(question, err=True)
@@ -59,7 +59,7 @@ def say(to: Console, text: str | Text, style: str = "") -> None:
 
 
 def printable(text: str) -> str:
-    r"""`text` without the control characters with which it could steer a terminal.
+    r"""`text` without the control characters that could manipulate a terminal.
 
     >>> printable("a\x1b[2Jb") == "a\ufffd[2Jb"
     True
@@ -78,14 +78,14 @@ def numbers(values: Mapping[str, float], digits: int = 2) -> str:
 
 @contextmanager
 def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Tell on standard error how far long work is: a bar on a terminal, a line now and then elsewhere.
+    """Show the progress of long work on standard error: a bar on a terminal, occasional lines elsewhere.
 
     Args:
         title: what is done.
         total: how many there are, None if not known.
 
     Yields:
-        A function to call with how many more are done.
+        A function to call with the number of items just done.
     """
     if sys.stderr.isatty():
         said, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]:.0f}/s")

@@ -180,7 +180,7 @@ def _parameters(content: bytes, note: str) -> ProfileInput:
 
 
 def _make_live(name: str, act: Callable[[Trivet], Awaitable[Profile]], settings: Settings, *, as_json: bool) -> None:
-    """Have another version of a profile live, and tell which it is."""
+    """Make another version of a profile live, and print which it is."""
 
     async def change(engine: Trivet) -> ProfileInfo:
         await act(engine)

@@ -22,7 +22,7 @@ PAGE = 1_000
 """Entries read at once."""
 
 UNKNOWN_TYPE = "unknown"
-"""The type of an exported query whose intent was not told."""
+"""The type of an exported query without an intent."""
 
 
 @click.command(epilog=example("trivet queries -n alice", "trivet queries -n alice --export evaluation/queries.jsonl"))
@@ -81,7 +81,7 @@ async def _all(engine: Trivet, namespace: str) -> list[LoggedQuery]:
 
 
 async def _export(engine: Trivet, namespace: str, file: Path) -> int:
-    """Write the entries that have a text; how many."""
+    """Write the entries that have a text; returns how many."""
     relevant = await engine.records.relevant_by_search(namespace)
     rows = list(_rows(namespace, await _all(engine, namespace), relevant))
     beside = file.with_name(file.name + ".part")

@@ -28,7 +28,7 @@ def command(query: str, namespace: str, settings: Settings, as_json: bool, **fie
     request = convert({"query": query, **fields}, SearchRequest)
 
     async def search(engine: Trivet) -> SearchResponse:
-        await engine.load(namespace)  # a process of one query has no later one for which a partial answer saves time
+        await engine.load(namespace)  # with a single query, a partial answer would save no time
         return await engine.search(namespace, request)
 
     response = with_engine(settings, search)
@@ -39,7 +39,7 @@ def command(query: str, namespace: str, settings: Settings, as_json: bool, **fie
 
 
 def _print(response: SearchResponse, to: Console) -> None:
-    """The results with every leg's rank, then how the ranking came about."""
+    """Print the results with every leg's rank, then how the ranking came about."""
     for rank, result in enumerate(response.results, start=1):
         _print_result(rank, result, to)
     if not response.results:

@@ -11,7 +11,7 @@ from retrieval.cli.output import print_json, progress
 from retrieval.installation import models_dir
 
 _LIBRARIES = ("jinja2", "matplotlib", "sklearn", "scipy", "onnx")
-"""The optional ones, which the extra `train` brings."""
+"""Optional libraries, which the extra `train` installs."""
 
 
 @click.command(
@@ -62,7 +62,7 @@ def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, 
 
 
 def _missing(exc: ModuleNotFoundError) -> Exception:
-    """The complaint about an optional library, or the error itself where it is none of them."""
+    """An error about a missing optional library, or the given error if it is about another."""
     library = (exc.name or "").partition(".")[0]
     if library not in _LIBRARIES:
         return exc
