@@ -55,7 +55,8 @@ class Analyser:
                 id=draft.id,
                 input=draft.input,
                 fingerprint=draft.fingerprint,
-                created_at=draft.input.created_at or now,
+                # What expired before it was sent did not begin now: so its export can be taken back.
+                created_at=draft.input.created_at or min(now, draft.input.expires_at or now),
                 bag=terms,
                 graph=graph,
                 traits=traits,

@@ -72,7 +72,7 @@ def check_meaning(memory: MemoryInput) -> None:
     """Check what the types cannot.
 
     Raises InvalidInput, naming the field, for a blank text, a session named like a document, or a memory that
-    supersedes itself.
+    supersedes itself or ends before it begins.
     """
     if not memory.text.strip():
         raise InvalidInput("must not be blank", loc=("text",))
@@ -80,6 +80,8 @@ def check_meaning(memory: MemoryInput) -> None:
         raise InvalidInput("must not begin with U+001F", loc=("session_id",))
     if memory.id in memory.superseded_ids:
         raise InvalidInput("a memory cannot supersede itself", loc=("supersedes",))
+    if memory.created_at and memory.expires_at and memory.expires_at < memory.created_at:
+        raise InvalidInput("must not be before `created_at`", loc=("expires_at",))
 
 
 def canonical(memory: MemoryInput) -> MemoryInput:

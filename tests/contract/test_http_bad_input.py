@@ -89,6 +89,10 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
     (b'{"id": "b", "text": "x", "created_at": "0001-01-01T00:00:00+23:00"}', ["created_at"]),
     (b'{"id": "b", "text": "x", "expires_at": "9999-12-31T23:59:59-23:00"}', ["expires_at"]),
     (b'{"id": "b", "text": "x", "expires_at": "9998-12-31T23:59:59-05:00"}', ["expires_at"]),
+    (
+        b'{"id": "b", "text": "x", "created_at": "2024-05-02T00:00:00+02:00", "expires_at": "2024-05-01T21:59:59Z"}',
+        ["expires_at"],
+    ),
     (b'{"id": "b", "text": "x", "supersedes": "b"}', ["supersedes"]),
     (b'{"id": "b", "text": "x", "position": -1}', ["position"]),
     (b'{"id": "b", "text": "x", "entities": [{"name": ""}]}', ["entities", 0, "name"]),

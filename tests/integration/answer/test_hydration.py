@@ -111,7 +111,7 @@ async def test_a_memory_that_meets_the_filters_no_more_is_absent(
     now = datetime.now(UTC)
     await trivet.patch("n", "n01", MemoryPatch(metadata={"at": 100}))
     await trivet.patch("n", "n02", MemoryPatch(speaker="Ida"))
-    await trivet.patch("n", "n03", MemoryPatch(expires_at=now - timedelta(seconds=1)))
+    await trivet.patch("n", "n03", MemoryPatch(expires_at=now))
     await trivet.patch("n", "n04", MemoryPatch(text="Boat 4 is old."))
     await trivet.add("n", [MemoryInput(id="new", text="Boat 4 is new.", supersedes="n04")])
     await trivet.add("other", [MemoryInput(id="n05", text="Another's."), MemoryInput(id="n06", text="Another's.")])

@@ -87,6 +87,22 @@ async def test_patch_changes_what_is_named(client: httpx.AsyncClient) -> None:
     problem_of(await client.patch(f"{MEMORIES}/m9", json={"tags": []}), 404)
 
 
+async def test_no_change_ends_a_memory_before_it_begins(client: httpx.AsyncClient) -> None:
+    """Whichever of the two times is changed; nothing is changed then. It may end as it begins."""
+    await _add(client, SUPPORT, {**SUPPORT, "id": "m2", "created_at": "2030-01-01T00:00:00Z"})
+    before = (await client.get(MEMORIES)).json()
+    early = {"expires_at": "2029-12-31T00:00:00Z"}
+    for answer in (
+        await client.patch(f"{MEMORIES}/m2", json=early),
+        await client.patch(f"{MEMORIES}/m1", json={**early, "created_at": "2030-01-01T00:00:00Z"}),
+        await client.post(f"{MEMORIES}/update", json={"ids": ["m1", "m2"], "set": early}),
+    ):
+        assert problem_of(answer, 422)["errors"] == [{"loc": ["expires_at"], "msg": "must not be before `created_at`"}]
+    assert (await client.get(MEMORIES)).json() == before
+    assert (await client.patch(f"{MEMORIES}/m2", json={"expires_at": "2030-01-01T00:00:00Z"})).status_code == 200
+    problem_of(await client.patch(f"{MEMORIES}/m2", json={"created_at": "2030-01-02T00:00:00Z"}), 422)
+
+
 async def test_listing_in_pages(client: httpx.AsyncClient) -> None:
     """The cursor leads through all memories, each once, in the order of insertion."""
     await _add(client, *({"id": f"m{number:02}", "text": f"Number {number}."} for number in range(25)))

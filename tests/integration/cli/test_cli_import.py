@@ -192,6 +192,14 @@ def test_the_summary_names_reasons_places_and_assumptions(cli: Cli, tmp_path: Pa
     assert "note:" not in cli("import", file, "-n", "there", "--timezone", "Europe/Lisbon").stdout
 
 
+def test_a_row_that_ends_before_it_begins_is_named(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "notes.csv"
+    file.write_text("text,date,expires\nTea,2024-05-01,2024-05-02\nMilk,2024-05-02,2024-05-01\nRice,,2024-05-01\n")
+    done = cli("import", file, status=1)
+    assert "line 3: expires_at: must not be before `created_at`\n" in done.stderr
+    assert "3 records: 2 created, 1 rejected" in done.stdout
+
+
 def test_local_times_are_of_the_zone_that_is_named(cli: Cli, database_url: str, tmp_path: Path) -> None:
     """With daylight saving where the zone has it."""
     file = tmp_path / "chat.txt"

@@ -191,6 +191,17 @@ async def test_what_was_sent_without_a_time_is_unchanged_in_a_copy_too(trivet: T
         assert [result.status for result in again] == ["unchanged", "updated", "updated"]
 
 
+async def test_what_had_expired_before_it_was_sent_is_taken_and_taken_back(trivet: Trivet) -> None:
+    """As in old data that say no other time; and it is unchanged once it has expired."""
+    gone = MemoryInput(id="gone", text="The guest code is 4711.", expires_at=DAY)
+    assert [(await trivet.add("own", [gone]))[0].status for _ in range(2)] == ["created", "unchanged"]
+    _, line = (await _export(trivet, "own")).splitlines()
+    exported = msgspec.json.decode(line, type=MemoryInput)
+    assert exported.created_at == DAY
+    for memory, status in ((exported, "created"), (exported, "unchanged"), (gone, "unchanged")):
+        assert (await trivet.add("copy", [memory]))[0].status == status
+
+
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
 async def test_times_are_told_in_utc(database_url: str, zone: str) -> None:
     """Offsets of other zones had seconds once, which RFC 3339 cannot say."""
