@@ -72,8 +72,8 @@ class Provider:
 
     def answer(self, request: Received) -> Reply:
         """Vectors, unless something else is to be said."""
-        self._goes_on.wait(PATIENCE_S)
         self.received.append(request)
+        self._goes_on.wait(PATIENCE_S)
         if self.is_down:
             return Reply(503, b'{"error": {"message": "overloaded\\nfor now"}}')
         if self.replies:

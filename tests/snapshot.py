@@ -76,7 +76,7 @@ class Indexed:
     async def query(self, ask: Ask) -> LegQuery:
         """The question as the pipeline puts it to a leg."""
         async with self._pool.connection() as conn:
-            found = await namespaces.find_or_create(conn, ask.namespace)
+            found = await namespaces.create(conn, await namespaces.find_or_new(conn, ask.namespace))
         asked_at = ask.asked_at or ask.as_of or datetime.now(UTC)
         query_terms = QueryTerms.from_query(ask.text, found.settings.language, asked_at=asked_at)
         snapshot = await self.indexes.current(ask.namespace, lambda _: [*query_terms.terms], ask.filters.metadata)

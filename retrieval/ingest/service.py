@@ -206,7 +206,7 @@ class Ingest:
 
         async def attempt() -> DocumentStatus:
             async with self._pool.connection() as conn:
-                namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
+                namespace = await namespaces.find_or_new(conn, name, embedder=self._embedder_of_new)
                 known = await locking.versions(conn, namespace.ns, documents.chunks_of(document_id))
             drafts = [draft.as_stored(known.get(draft.id)) for draft in sent]
             kept = {
@@ -226,9 +226,10 @@ class Ingest:
             embeddings = await self._embeddings_of(namespace, changed, stored)
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             await turn()
+            created = await self._created(namespace)
             async with self._pool.connection() as conn:
                 return await transaction.replace_document(
-                    conn, namespace, document_id, analysed, before=known.values(), kept=kept
+                    conn, created, document_id, analysed, before=known.values(), kept=kept
                 )
 
         with self._order.enter([(name, "session", session_name(document_id))]) as turn:
@@ -255,7 +256,7 @@ class Ingest:
         turn: Callable[[], Awaitable[bool]],
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
-            namespace = await namespaces.find_or_create(conn, name, embedder=self._embedder_of_new)
+            namespace = await namespaces.find_or_new(conn, name, embedder=self._embedder_of_new)
             given = [draft.input.id for draft in drafts if draft.input.id is not None]
             known = await locking.versions(conn, namespace.ns, by_id(given))
             drafts = [draft.as_stored(known.get(draft.id)) for draft in drafts]
@@ -280,6 +281,13 @@ class Ingest:
             for memory, mark, doc in stored
         }
         return await self._write_changed(namespace, drafts, known, stored)
+
+    async def _created(self, namespace: Namespace) -> Namespace:
+        """The namespace; a new one is created only now, so that nothing is left of it if it cannot be embedded for."""
+        if namespace.ns:
+            return namespace
+        async with self._pool.connection() as conn:
+            return await namespaces.create(conn, namespace)
 
     async def _embeddings_of(
         self, namespace: Namespace, drafts: Sequence[Draft], stored: Sequence[StoredMemory]
@@ -321,7 +329,7 @@ class Ingest:
             if any(draft.id not in now or now[draft.id].fingerprint != draft.fingerprint for draft in unchanged):
                 raise Collided("a call before this one changed the same memory")
         if changed:
-            written = await self._writes.store(namespace, batch)
+            written = await self._writes.store(await self._created(namespace), batch)
             results |= {draft.position: _stored(draft, written) for draft in changed}
         return results
 

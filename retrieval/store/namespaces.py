@@ -140,9 +140,17 @@ async def opened(pool: Pool, name: str) -> AsyncIterator[tuple[Connection, Names
         yield conn, await find(conn, name)
 
 
-async def find_or_create(conn: Connection, name: str, *, embedder: EmbedderName = DEFAULT_EMBEDDER) -> Namespace:
-    """The namespace with that name, created with this embedder and otherwise default settings if missing."""
-    return await _find(conn, name) or await _lock_or_create(conn, name, embedder)
+async def find_or_new(conn: Connection, name: str, *, embedder: EmbedderName = DEFAULT_EMBEDDER) -> Namespace:
+    """The namespace with that name, or one to `create`: its number is 0, its settings but the embedder are defaults."""
+    return await _find(conn, name) or Namespace(0, name, NamespaceSettings(embedder=embedder), 0, 0)
+
+
+async def create(conn: Connection, new: Namespace) -> Namespace:
+    """Create a namespace; raises VectorsReplaced if another writer has just created it with other settings."""
+    created = await _lock_or_create(conn, new.name, new.settings.embedder)
+    if created.settings != new.settings:
+        raise VectorsReplaced
+    return created
 
 
 async def _find(conn: Connection, name: str) -> Namespace | None:

@@ -16,7 +16,7 @@ from retrieval.legs.base import LegRanking
 from retrieval.legs.vector import VectorRetriever
 from retrieval.store import changes, vector_index
 from retrieval.store.memories import NewMemory, insert, set_embeddings
-from retrieval.store.namespaces import allocate_docs, find_or_create
+from retrieval.store.namespaces import allocate_docs, create, find_or_new
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import bag
 from retrieval.types.memory import MemoryInput
@@ -41,7 +41,7 @@ STORED = units(1, SIZE)
 @pytest.fixture
 async def indexed(pool: Pool) -> Indexed:
     async with pool.connection() as conn:
-        namespace = await find_or_create(conn, "n")
+        namespace = await create(conn, await find_or_new(conn, "n"))
         ns = namespace.ns
         await allocate_docs(conn, namespace, SIZE)
         await insert(

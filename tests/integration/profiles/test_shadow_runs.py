@@ -17,7 +17,7 @@ async def compare(
 ) -> None:
     """Record a pair of rankings, given as letters."""
     async with pool.connection() as conn:
-        namespace = await namespaces.find_or_create(conn, name)
+        namespace = await namespaces.create(conn, await namespaces.find_or_new(conn, name))
     journal = Journal(pool)
     ranked = (
         ShadowRanking(profile=LIVE, ids=list(live), total_ms=ms),

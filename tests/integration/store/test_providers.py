@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
@@ -21,7 +22,7 @@ from retrieval.types.namespace import NamespaceInput, NamespaceSettings
 from retrieval.types.search import ContextRequest, Mode, SearchRequest
 from tests.embedding_provider import KEY, MODELS, Provider, Received, served
 from tests.loopback import Reply
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, until
 from tests.serving import client_of, settings_for, until_ready
 
 NAME = "openai/text-embedding-3-small"
@@ -104,6 +105,35 @@ async def test_a_new_namespace_gets_the_servers_embedder_and_others_keep_theirs(
         await remoted.put_namespace("n", NamespaceSettings())
 
 
+async def test_a_first_write_that_cannot_be_embedded_leaves_no_namespace(remoted: Trivet, provider: Provider) -> None:
+    """It would be bound to an embedder that may never answer."""
+    provider.is_down = True
+    with pytest.raises(EmbeddingFailed):
+        await remoted.add("new", MEMORIES)
+    with pytest.raises(EmbeddingFailed):
+        await remoted.documents.put("new", DocumentInput(text="A bowline holds."))
+    with pytest.raises(NotFound):
+        await remoted.get_namespace("new")
+    provider.is_down = False
+    assert {result.status for result in await remoted.add("new", MEMORIES)} == {"created"}
+    assert await best(remoted, "new") == "train"
+
+
+async def test_a_first_write_is_embedded_as_the_namespace_is_created_meanwhile(
+    remoted: Trivet, provider: Provider
+) -> None:
+    """With another embedder."""
+    provider.received.clear()
+    with provider.hanging():
+        writing = asyncio.create_task(remoted.add("new", MEMORIES))
+        await asyncio.to_thread(until, lambda: provider.received or None)
+        await remoted.put_namespace("new", NamespaceInput(embedder=BUNDLED))
+    assert {result.status for result in await writing} == {"created"}
+    provider.received.clear()
+    assert await best(remoted, "new") == "train"
+    assert provider.received == []
+
+
 async def test_vectors_are_replaced_by_the_providers_and_back(remoted: Trivet, provider: Provider) -> None:
     await remoted.reembedding.run("n", BUNDLED)
     provider.received.clear()
@@ -179,7 +209,7 @@ async def test_a_bulk_write_during_an_outage_tells_what_is_stored(
     headers = {"content-type": "application/x-ndjson"}
     reply = await client.post("/v1/namespaces/n/memories/bulk", content=lines, headers=headers)
     assert "overloaded" in reply.text
-    assert (await client.get("/v1/namespaces/n")).json()["memories"] == 0
+    assert (await client.get("/v1/namespaces/n")).status_code == 404
 
 
 async def test_what_a_server_without_the_provider_does(

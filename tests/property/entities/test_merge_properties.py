@@ -83,7 +83,7 @@ class Workbench:
             for name in (PLAIN, MERGED):
                 if await namespaces.describe(conn, [name]):
                     await namespaces.delete(conn, name)
-                await namespaces.find_or_create(conn, name)
+                await namespaces.create(conn, await namespaces.find_or_new(conn, name))
 
     async def take(self, step: Write | Delete | Merge | Undo) -> None:
         if isinstance(step, Write):
