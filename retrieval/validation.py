@@ -6,8 +6,10 @@ rejected before decoding, and batches are decoded memory by memory.
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from typing import Annotated, Any, Final, TypeVar
 
@@ -154,7 +156,11 @@ def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
                     mended[escape.start() : escape.end()] = rb"\u0000"
             return decoder.decode(mended)
     except msgspec.ValidationError as exc:
-        raise invalid_input(exc, decoder.type) from exc
+        fault = invalid_input(exc, decoder.type)
+        if "*" in fault.loc:  # a key that the decoder does not tell
+            with suppress(ValueError, RecursionError):  # it may be no JSON after that
+                check_storable(json.loads(raw))
+        raise fault from exc
     except msgspec.DecodeError as exc:
         raise InvalidInput(f"not JSON: {str(exc).removeprefix('JSON is malformed: ')}") from exc
     except UnicodeDecodeError as exc:

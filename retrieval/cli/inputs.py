@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
@@ -14,11 +15,13 @@ from retrieval.errors import InvalidInput
 from retrieval.ranking.weighting import parse_weights
 from retrieval.types.memory import Kind
 from retrieval.types.search import MAX_HOPS, Filters, Mode
-from retrieval.validation import check_storable, converted
+from retrieval.validation import check_storable, converted, decode
 
 T = TypeVar("T")
 
 KINDS = get_args(Kind)
+
+_object_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
 def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
@@ -44,9 +47,9 @@ def _metadata(_context: click.Context, _parameter: click.Parameter, text: str | 
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeEncodeError) as exc:
-        raise click.UsageError(f"metadata: no JSON object: {exc}") from exc
+        return decode(os.fsencode(text), _object_decoder)
+    except InvalidInput as exc:
+        raise click.UsageError(InvalidInput(str(exc), loc=("metadata", *exc.loc)).located) from exc
 
 
 def metadata_option(help: str) -> Decorator:
