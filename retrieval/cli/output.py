@@ -28,13 +28,13 @@ def confirm(question: str) -> None:
     """Ask whether to go on.
 
     Raises:
-        Abort: the answer is no.
-        UsageError: there is none, as standard input is not a terminal and has ended.
+        Abort: the answer is no, or an interrupt.
+        UsageError: there is no answer, as standard input is not a terminal and has ended, or is closed.
     """
     try:
         is_yes = click.confirm(question, err=True)
-    except click.Abort as exc:
-        if sys.stdin is not None and sys.stdin.isatty():
+    except (click.Abort, RuntimeError) as exc:  # the latter where there is no standard input
+        if isinstance(exc.__context__, KeyboardInterrupt) or (sys.stdin is not None and sys.stdin.isatty()):
             raise
         click.echo(err=True)
         raise click.UsageError("There is nobody to ask here: --yes goes on without.") from exc

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -79,6 +80,7 @@ def test_bad_usage_is_status_two(arguments: list[str], message: str) -> None:
         ("import - <&-", 2, "standard input is closed"),
         ("profile put p - <&-", 2, "standard input is closed"),
         ("add - <&-", 2, "Give TEXT, or pipe it in."),
+        ("delete --all <&-", 2, "There is nobody to ask here: --yes goes on without."),
         ("--help >/dev/full", 1, "No space left on device"),
         ("--version >/dev/full", 1, "No space left on device"),
     ],
@@ -88,6 +90,20 @@ def test_streams_that_cannot_be_used_are_told_in_a_line(call: str, status: int, 
     done = ended("bash", "-c", command, status=status, TRIVET_DATABASE_URL=NOWHERE)
     assert done.stderr.splitlines()[-1].endswith(message)
     assert "Traceback" not in done.stderr
+
+
+def test_an_interrupt_of_a_question_is_no_end_of_its_input() -> None:
+    asking = subprocess.Popen(
+        (sys.executable, "-m", "retrieval.cli", "delete", "--all"),
+        env=environment(TRIVET_DATABASE_URL=NOWHERE),
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert asking.stderr is not None
+    assert asking.stderr.read(len(question := b"Delete namespace 'default'? [y/N]: ")) == question
+    asking.send_signal(signal.SIGINT)
+    assert asking.communicate()[1].strip() == b"Aborted!"
+    assert asking.returncode == 1
 
 
 def test_characters_that_the_terminal_lacks_are_shown_by_their_numbers(cli: Cli, database_url: str) -> None:
