@@ -47,7 +47,7 @@ class JobsController(Controller):
         first, 100 at most. A job whose process died becomes `interrupted` twenty seconds later. With a token,
         `namespace` is required.
         """
-        check_access(request.scope, namespace, writes=namespace is None)  # a token needs a `namespace`
+        check_access(request.scope, namespace, writes=False)
         return JobList(jobs=await api.engine.jobs.recent(namespace))
 
     @post("/namespaces/{ns:str}/reembed", status_code=202, responses=problems(404, 409))

@@ -33,7 +33,7 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
         raise NotFound("the Model Context Protocol's package is missing on the server: pip install 'trivet[mcp]'")
     header = next((value.decode("latin-1") for name, value in scope["headers"] if name == NAMESPACE_HEADER), "")
     namespace = unquoted(scope["path"].strip("/") or header, "namespace") or None
-    check_access(scope, namespace, writes=namespace is None)
+    check_access(scope, namespace, writes=False)
     token = token_in(scope)
     scope["state"] |= {"namespace": namespace, "only_reads": token is not None and token.access == "read"}
     is_begun = False

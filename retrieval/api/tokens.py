@@ -77,7 +77,7 @@ def token_of(given: str, api_key: str) -> Token:
 
 
 def check_access(scope: Scope, namespace: str | None, *, writes: bool) -> None:
-    """Check that a request's token allows access to a namespace, or to none; without a token everything is allowed.
+    """Check that a request's token allows access to a namespace; what is in none is for the server's key alone.
 
     Raises:
         PermissionDeniedException: the token does not allow it.
@@ -85,10 +85,12 @@ def check_access(scope: Scope, namespace: str | None, *, writes: bool) -> None:
     token = token_in(scope)
     if token is None:
         return
-    if namespace is not None and namespace not in token.namespaces:
+    if namespace is None:
+        raise PermissionDeniedException("This needs the server's key")
+    if namespace not in token.namespaces:
         raise PermissionDeniedException("The token does not open this namespace")
-    if writes and (namespace is None or token.access == "read"):
-        raise PermissionDeniedException("The token only reads" if namespace else "This needs the server's key")
+    if writes and token.access == "read":
+        raise PermissionDeniedException("The token only reads")
 
 
 def check_route(request: Request[Any, Any, Any], namespace: str | None) -> None:
@@ -100,8 +102,9 @@ def check_route(request: Request[Any, Any, Any], namespace: str | None) -> None:
     token, opt = token_in(request.scope), request.route_handler.opt
     if token is not None and token.access == "metrics" and opt.get(METRICS):
         return
-    reads = opt.get(READS) or (namespace is not None and request.method == "GET")
-    check_access(request.scope, namespace, writes=not reads)
+    reads = opt.get(READS, False)
+    if namespace is not None or not reads:
+        check_access(request.scope, namespace, writes=not reads and request.method != "GET")
 
 
 def token_in(scope: Scope) -> Token | None:
