@@ -276,7 +276,7 @@ def _check_format(source: ImportFile, name: str, context: ImportContext) -> None
     other = name
     with suppress(InvalidInput):  # no known format
         other = detect(source, context.columns)
-    if other != name and not source.is_hollow:
+    if other != name and not (source.is_empty or source.is_hollow):
         raise InvalidInput(f"the file holds nothing of the format {name}: it looks like {other}; leave --format out")
 
 
@@ -298,7 +298,7 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, s
             more = "" if skip["count"] <= PLACES_SHOWN else ", …"
             click.echo(printable(f"skipped {skip['count']}: {reason} ({'; '.join(skip['places'])}{more})"))
         for note, count in context.notes.most_common():
-            click.echo(f"note: {count} {note}")
+            click.echo(f"note: {note}: {count}")
     if outcome.rejected:
         raise click.ClickException(f"{len(outcome.rejected)} of {read} rejected")
 

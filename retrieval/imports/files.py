@@ -61,10 +61,13 @@ class ImportFile:
         return self._file.read(HEAD_BYTES)
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it but blanks and a byte order mark."""
+        return not self.head.removeprefix(codecs.BOM_UTF8).strip()
+
+    @property
     def is_hollow(self) -> bool:
-        """Whether it is empty, or what a server answers that has nothing: `[]`, or an object of such and of counts."""
-        if not self.head.strip():
-            return True
+        """Whether it is what a server answers that has nothing: `[]`, or an object of such and of counts."""
         try:
             value = msgspec.json.decode(self.head.removeprefix(codecs.BOM_UTF8))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

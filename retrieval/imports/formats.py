@@ -55,8 +55,8 @@ def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
     Raises:
         InvalidInput: none; or a zip that cannot be opened.
     """
-    if not source.head.strip():
-        return "jsonl"  # an empty file has no lines
+    if source.is_empty:
+        return "jsonl"  # it has no lines
     if source.is_hollow:
         return "json"
     context = ImportContext(columns=columns or {})  # what recognising assumes, reading will note again

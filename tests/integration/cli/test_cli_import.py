@@ -295,6 +295,21 @@ def test_an_export_of_nothing_is_nothing_to_do(content: str, cli: Cli, tmp_path:
     assert cli("import", file, "--format", "mem0").stdout.startswith("0 records: nothing to do")
 
 
+def test_one_time_without_a_zone_is_noted_as_one(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "notes.csv"
+    file.write_text("text,date\nTea,2024-05-01\n")
+    said = cli("import", file).stdout
+    assert said.endswith("\nnote: times without a zone, taken as UTC (--timezone names another): 1\n")
+
+
+@pytest.mark.parametrize("content", ["", "\ufeff\n"], ids=["nothing", "a byte order mark"])
+def test_an_empty_file_is_nothing_to_do(content: str, cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "notes.jsonl"
+    file.write_text(content, encoding="utf-8")
+    assert cli("import", file).stdout.startswith("0 lines: nothing to do")
+    assert cli("import", file, "--format", "mbox").stdout.startswith("0 records: nothing to do")
+
+
 def test_a_memory_whose_lists_are_empty_is_something(cli: Cli, tmp_path: Path) -> None:
     file = tmp_path / "memories.jsonl"
     file.write_text('{"text": "One", "tags": [], "entities": []}\n', encoding="utf-8")
