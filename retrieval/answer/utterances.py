@@ -13,7 +13,7 @@ MOST_REPLY_WORDS = 5
 """Most content words of a turn that may need its question to be understood."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_SENTENCE_END = re.compile(r"[.!?。！？]+(?=\s|$)")
+_SENTENCE_END = re.compile(r"(?<![.!?。！？])[.!?。！？]++(?=\s|$)")
 _ANSWERS = word_list("number_and_calendar_words")  # "In May."
 _SMALL_TALK = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk")) - _ANSWERS
 
