@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 NO_SUCH_PATH: Final = "Nothing is at this path; /docs lists all paths, and a slash in an id is written %2F"
@@ -52,6 +52,15 @@ class CircularSupersession(InvalidInput):
         """`chains` describes, by memory id, the cycle that each memory would close."""
         super().__init__("; ".join(chains.values()), loc=("supersedes",))
         self.chains = chains
+
+
+class UnknownProfile(InvalidInput):
+    """There is no such profile."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        there = "there is" if len(known) == 1 else "there are"
+        super().__init__(f"there is no profile {name!r}; {there}: {', '.join(known)}", loc=("profile",))
+        self.name = name
 
 
 class NotFound(TrivetError):

@@ -38,11 +38,12 @@ from retrieval.api.openapi import Rendered, StructSchemas, complete, config
 from retrieval.api.openapi_page import page
 from retrieval.api.otel import tracing_by
 from retrieval.api.parameters import TypedRequest, check_request
-from retrieval.api.problems import PROBLEMS, allow, bad_parameter, log_failure, logging_failures
+from retrieval.api.problems import PROBLEMS, allow, bad_parameter, log_failure, logging_failures, unknown_profile
 from retrieval.api.profiles import ProfilesController
 from retrieval.api.search import SearchController
 from retrieval.api.state import AppState
 from retrieval.engine import Trivet
+from retrieval.errors import UnknownProfile
 from retrieval.settings import Settings
 from retrieval.tasks import cancel
 
@@ -111,7 +112,7 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
         before_request=check_request,
         request_class=TypedRequest,
         request_max_body_size=settings.max_body_bytes,
-        exception_handlers={ValidationException: bad_parameter},
+        exception_handlers={ValidationException: bad_parameter, UnknownProfile: unknown_profile},
         after_exception=[logging_failures(settings)],
         plugins=[PROBLEMS, schemas],
         openapi_config=config([html, json], settings.address, with_key=with_key),

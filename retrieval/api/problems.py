@@ -17,6 +17,7 @@ from litestar.plugins.problem_details import ProblemDetailsConfig, ProblemDetail
 from litestar.types import Scope
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from retrieval.api.tokens import token_in
 from retrieval.error_messages import invalid_input
 from retrieval.errors import (
     NO_SUCH_PATH,
@@ -28,6 +29,7 @@ from retrieval.errors import (
     NotFound,
     StoreError,
     StoreUnavailable,
+    UnknownProfile,
 )
 from retrieval.settings import Settings
 
@@ -190,6 +192,13 @@ def bad_parameter(request: Request[Any, Any, Any], error: ValidationException) -
     elif missing := _MISSING.match(error.detail):
         fault = InvalidInput("is required", loc=(missing[1],))
     return describe(fault).to_response(request)
+
+
+def unknown_profile(request: Request[Any, Any, Any], error: UnknownProfile) -> Response[dict[str, Any]]:
+    """The problem of a profile that is not there; which ones there are is told with the server's key alone."""
+    is_told = token_in(request.scope) is None
+    told = error if is_told else InvalidInput(f"there is no profile {error.name!r}", loc=error.loc)
+    return describe(told).to_response(request)
 
 
 PROBLEMS = ProblemDetailsPlugin(ProblemDetailsConfig(exception_to_problem_detail_map={Exception: describe}))

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from retrieval.errors import InvalidInput
+from retrieval.errors import InvalidInput, UnknownProfile
 from retrieval.profiles.profile import DEFAULT, Profile, parse_label, profile_of
 from retrieval.store import profiles as store
 from retrieval.store.pool import Pool
@@ -114,9 +114,7 @@ class LiveProfiles:
         async with self._pool.connection() as conn:
             names = {row.name: row for row in await store.summaries(conn)}
         if name not in names:
-            known = sorted({*names, *self._own})
-            there = "there is" if len(known) == 1 else "there are"
-            return InvalidInput(f"there is no profile {name!r}; {there}: {', '.join(known)}", loc=("profile",))
+            return UnknownProfile(name, sorted({*names, *self._own}))
         if version is not None:
             return InvalidInput(f"profile {name!r} has no version {version}", loc=("profile",))
         return InvalidInput(not_live(name, names[name].versions), loc=("profile",))

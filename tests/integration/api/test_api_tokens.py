@@ -101,6 +101,20 @@ async def test_a_token_in_use(database_url: str) -> None:
         assert (await client.delete("/v1/namespaces/ana/memories/m", headers=bearer(WRITES))).status_code == 204
 
 
+async def test_a_token_does_not_learn_which_profiles_there_are(database_url: str) -> None:
+    """Their names may be those of other tenants, and `/v1/profiles` is closed to it."""
+    asked = {**QUERY, "profile": "none"}
+    async with served(database_url, api_key=KEY) as client:
+        await client.put("/v1/namespaces/ana", json={}, headers=bearer(KEY))
+        for path in ("/v1/namespaces/ana/search", "/v1/classify"):
+            told = problem_of(await client.post(path, json=asked, headers=bearer(READS)), 422)
+            assert told["detail"] == "profile: there is no profile 'none'"
+            told = problem_of(await client.post(path, json=asked, headers=bearer(KEY)), 422)
+            assert told["detail"] == "profile: there is no profile 'none'; there are: default, research"
+        told = problem_of(await client.put("/v1/namespaces/ana", json={"profile": "none"}, headers=bearer(WRITES)), 422)
+        assert told["errors"] == [{"loc": ["profile"], "msg": "there is no profile 'none'"}]
+
+
 NOW = int(time.time())
 REFUSED = {
     "another key": (jwt.encode(claims(), KEY[::-1], "HS256"), "Signature verification failed"),
