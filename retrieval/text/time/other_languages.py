@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from graph.dates import MONTHS
 from graph.stopwords import data_lines, words
@@ -36,19 +37,25 @@ _OF_YEAR = re.compile(r"\s+del?\Z")
 
 
 def _expression(phrase: str) -> str:
-    """An expression for a time of another language: whole words, and a month only where a year follows."""
+    """An expression for a time of another language; a month only where a year follows."""
     if _UNSPACED.search(phrase):
-        # "晚上" before "周" is an evening and no last week, "目前" before "天" is now.
-        return f"(?<![早晚目之以大]){phrase.format(_NUMBER.pattern)}"
+        return phrase.format(_NUMBER.pattern)
     year = r"(?:\s+del?)?(?=\s+[0-9]{4}\b)" if ENGLISH[phrase] in MONTHS else ""
     either_case = " ".join(
         f"[{word[0]}{word[0].upper()}]{word[1:]}" if word != "{}" else word for word in phrase.split()
     )
-    return rf"(?<!\w){either_case.format(_NUMBER.pattern)}(?!\w){year}"
+    return rf"{either_case.format(_NUMBER.pattern)}(?!\w){year}"
 
 
+def _any_of(phrases: Iterable[str]) -> str:
+    """An expression for the longest of some phrases; each begins with a letter, by which most are soon ruled out."""
+    return f"(?:{'|'.join(map(_expression, sorted(phrases, key=len, reverse=True)))})"
+
+
+# "晚上" before "周" is an evening and no last week, "目前" before "天" is now; elsewhere words are whole.
 FOREIGN = (
-    rf"(?P<foreign>{'|'.join(map(_expression, sorted(ENGLISH, key=len, reverse=True)))})"
+    rf"(?P<foreign>(?<!\w){_any_of(phrase for phrase in ENGLISH if not _UNSPACED.search(phrase))}"
+    rf"|(?<![早晚目之以大]){_any_of(filter(_UNSPACED.search, ENGLISH))})"
     rf"|(?P<date>[0-9]{{4}}年[0-9]{{1,2}}月(?:[0-9]{{1,2}}[日号])?)|{_UNSPACED.pattern}"
 )
 """An expression for times of other languages; of scripts without spaces, for single characters too."""
