@@ -152,7 +152,7 @@ class _BulkAnswer:
         if self._header and self._job.error is None:
             undone = await self._engine.lifecycle.complete_import(self._namespace, self._header)
             if undone:
-                log.warning("%d aliases or merges of an export were not taken back", len(undone))
+                log.warning("%d aliases or merges of an export were not restored", len(undone))
 
     async def _memories(self) -> AsyncIterator[ParsedLine]:
         """The lines, without an export's header."""

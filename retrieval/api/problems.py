@@ -160,7 +160,7 @@ def describe(error: Exception) -> ProblemDetailsException:
     The router raises InternalServerException if the client disconnects while sending its body.
     """
     if isinstance(error, InternalServerException):
-        return problem(400, "The body ended before its end")
+        return problem(400, "The connection closed before the body was complete")
     if isinstance(error, HTTPException) and error.status_code in TITLES:
         detail = _ROUTER_DETAILS.get(error.status_code, error.detail)
         headers = error.headers

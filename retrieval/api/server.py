@@ -181,7 +181,7 @@ class _Workers(Multiprocess):
         super().keep_subprocess_alive()
         for place, process in enumerate(self.processes):
             if process.exitcode == STARTUP_FAILURE and process not in self._first:
-                logger.info("The other workers go on, and that one is started again")
+                logger.info("Restarting the worker that failed to start; the others keep running")
                 self.should_exit.clear()  # uvicorn has set it
                 self.processes[place] = Process(self.config, self.sockets)
                 self.processes[place].start()

@@ -129,7 +129,7 @@ class NamespaceInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
                 loc = exc.loc if isinstance(given, CustomRule) else ()
                 raise InvalidInput(str(exc), loc=("rules", position, *loc)) from exc
         if len(rules) > MAX_RULES:
-            many = f"at most {MAX_RULES} rules, of which an inverse is two; there are {len(rules)}"
+            many = f"at most {MAX_RULES} rules, where an inverse counts as two; there are {len(rules)}"
             raise InvalidInput(many, loc=("rules",))
         return tuple(rules)
 

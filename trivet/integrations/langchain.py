@@ -231,7 +231,7 @@ def _memories(
 
 async def _delete(client: EitherClient, ids: Sequence[str] | None, /, **named: Any) -> bool:
     if ids is None:
-        raise ValueError("name the ids of what to delete; to delete all, delete the namespace by the client")
+        raise ValueError("name the ids to delete; to delete everything, delete the namespace with the client")
     await delete(client, ids, **named)
     return True
 

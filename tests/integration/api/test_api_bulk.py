@@ -81,7 +81,7 @@ async def test_what_an_export_has_of_nobody_is_told_in_the_log(
     header = {"trivet_export": 1, "memories": 1, "written": 1, "settings": {}, "aliases": [["ines", "Nesi"]]}
     lines = [json.dumps(header, separators=(",", ":")), '{"id": "a", "text": "The kettle is copper."}']
     assert len(_results(await client.post(BULK, content="\n".join(lines).encode(), headers=NDJSON))) == 1
-    assert "1 aliases or merges of an export were not taken back" in caplog.text
+    assert "1 aliases or merges of an export were not restored" in caplog.text
     assert "Nesi" not in caplog.text
 
 
