@@ -231,7 +231,7 @@ class _Chosen:
 
 
 def _related(shown: Sequence[PackCandidate]) -> list[str]:
-    """The entities that several memories mention, most common first, without speakers, whom their turns show."""
+    """The entities that several memories mention, most common first, except speakers, named with their turns."""
     speakers = {one.speaker.casefold() for one in shown if one.speaker}
     counts = Counter(name for one in shown for name in dict.fromkeys(one.entities) if name.casefold() not in speakers)
     return [name for name, mentions in counts.most_common(MOST_RELATED) if mentions > 1]

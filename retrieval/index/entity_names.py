@@ -82,7 +82,7 @@ class EntityNames(Persistent):
         self.put_aliases(given.take(np.array(new, np.intp)), slots)
 
     def rows_of(self, entities: Collection[int]) -> dict[int, NameRow]:
-        """The rows of those of the entities that are here."""
+        """The rows of the entities that are stored here, by id."""
         asked = np.fromiter(entities, np.int64, len(entities))
         codes = np.array([code for _, code in self._by_id.find(asked.view(np.uint64))], np.int64)
         shown = zip(self._keys.get(codes), self._names.get(codes), self._are_names[codes].tolist(), strict=True)

@@ -70,7 +70,7 @@ class NamespaceIndex(Persistent):
     Attributes:
         ns: the namespace's number.
         snapshot: the database snapshot as of which it is exact.
-        generation: of the namespace's vectors; once they are replaced the index cannot be used any more.
+        generation: of the namespace's vectors; once they are replaced the index is useless.
         terms: postings of the terms that queries have used.
         vectors: those read so far.
         names: of the graph's entities.

@@ -336,7 +336,7 @@ class IndexRegistry:
             self._saves.start(name, self._save(name, entry.index, self._files))
 
     async def _save(self, name: str, index: NamespaceIndex, files: IndexFiles) -> None:
-        """Write an index to a file and continue with that, whose memory all processes share."""
+        """Write an index to a file and switch to that file, whose memory all processes share."""
         try:
             is_saved = await files.save(self._pool, index)
             if is_saved:

@@ -108,7 +108,7 @@ class NamedTime:
 
     @property
     def reason(self) -> str:
-        """What it did, for `explain`."""
+        """Its effect, for `explain`."""
         if self.alone:
             return "the query asks for a time alone, so the memories of that time come first"
         return "the query names a time, so the memories of that time rank higher"
@@ -149,7 +149,7 @@ class StateOrder:
 
     @property
     def reason(self) -> str:
-        """What it did, for `explain`."""
+        """Its effect, for `explain`."""
         if self.asked is AskedState.LATEST:
             return "the query asks how things are now, so later memories rank higher"
         return "the query asks how things were before, so earlier memories rank higher"
