@@ -1,7 +1,7 @@
-"""Parts of the ranking that can be switched off to see what each of them brings.
+"""Parts of the ranking that can be switched off to see what each contributes.
 
-An ablation makes a profile of a profile. To add one is a line in `ABLATIONS`; for a part that a field of the profile
-steers, `lambda profile: replace(profile, field=its_off_value)`.
+An ablation maps a profile to a profile. To add one, add a line to `ABLATIONS`; for a part that a field of the profile
+controls, `lambda profile: replace(profile, field=its_off_value)`.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ def ablated(parts: Sequence[str], profile: Profile) -> dict[str, Profile]:
     """The profile without each of these parts, by name.
 
     Raises:
-        InvalidInput: nothing that ranks is left.
+        InvalidInput: no leg is left to rank with.
     """
     names = {part: ablated_name(part, profile) for part in parts}
     return {name: replace(ABLATIONS[part](profile), name=name) for part, name in names.items()}
 
 
 def parse_parts(text: str) -> list[str]:
-    """Parts of a comma-separated list, each once; `all` stands for all of them.
+    """Parse a comma-separated list of parts, dropping repeats; `all` means all of them.
 
     Raises:
-        InvalidInput: there is no such part.
+        InvalidInput: an unknown part.
 
     >>> parse_parts("graph, bm25,graph")
     ['graph', 'bm25']

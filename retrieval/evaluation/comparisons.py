@@ -1,4 +1,4 @@
-"""Paired tests between systems, corrected for their number; what is won and lost by kind of query; the verdicts."""
+"""Paired tests between systems, corrected for their number; wins and losses by query type; verdicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EQUAL = "equal weights"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Versus:
-    """The first system named against the second; `corrected_p` is Holm's over the tests made together."""
+    """A test of a system against a baseline; `corrected_p` has Holm's correction over the tests made together."""
 
     system: str
     baseline: str
@@ -34,12 +34,12 @@ class Versus:
 
     @property
     def pair(self) -> str:
-        """Which is held against which, such as `adaptive - bm25`."""
+        """The systems compared, such as `adaptive - bm25`."""
         return f"{self.system} - {self.baseline}"
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the first system is significantly better or worse than the second."""
+        """Whether the system is significantly better or worse than the second."""
         if self.corrected_p >= SIGNIFICANT:
             return "not different"
         return "better" if self.comparison.difference.mean > 0.0 else "worse"
@@ -55,15 +55,15 @@ class YardstickVerdict:
 
 
 def pair_names(tests: Sequence[Versus]) -> dict[str, str]:
-    """What to call each pair of tests: its baseline where all have the same system."""
+    """The display name of each pair: only the baseline if all tests have the same system."""
     alone = len({test.system for test in tests}) == 1
     return {test.pair: test.baseline if alone else test.pair for test in tests}
 
 
 def versus(table: ScoreTable, tests: Sequence[tuple[str, str, str]], *, seed: int) -> list[Versus]:
-    """Test (system, baseline, measure) triples together: Holm's correction is over all of them.
+    """Test (system, baseline, measure) triples together, with Holm's correction over all of them.
 
-    Queries are paired, and every set of the table counts alike.
+    Queries are paired, and all sets of the table have equal weight.
     """
     if not tests:
         return []
@@ -79,7 +79,7 @@ def versus(table: ScoreTable, tests: Sequence[tuple[str, str, str]], *, seed: in
 
 
 def against_each(table: ScoreTable, system: str, baselines: Sequence[str], *, seed: int) -> list[Versus]:
-    """`system` against each of the others."""
+    """`system` against each baseline."""
     return against_pairs(table, [(system, other) for other in baselines if other != system], seed=seed)
 
 
@@ -89,9 +89,9 @@ def against_pairs(table: ScoreTable, pairs: Sequence[tuple[str, str]], *, seed: 
 
 
 def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -> list[YardstickVerdict]:
-    """`system` against the leg that alone is best in a measure, and against equal weights.
+    """`system` against the best single leg of each measure, and against equal weights.
 
-    That the best leg is chosen on the queries of the test works against the system.
+    The best leg is chosen on the tested queries, which puts the system at a disadvantage.
     """
     tests: list[tuple[str, str, str]] = []
     legs = [leg for leg in Leg if leg in table.values]
@@ -113,9 +113,9 @@ def verdicts(table: ScoreTable, system: str, equal_weights: str, *, seed: int) -
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OutcomeCounts:
-    """Queries of one group that a test's first system wins, ties and loses against the second.
+    """How many queries of a group the system wins, ties and loses against the baseline.
 
-    A group is a query type or `all`; over several sets a set or `macro over sets`, whose shares are their means.
+    A group is a query type or `all`; over several sets, a set or `macro over sets` with the mean of the sets' shares.
     """
 
     group: str
@@ -132,12 +132,12 @@ class OutcomeCounts:
 
     @property
     def pair(self) -> str:
-        """Which is held against which, such as `adaptive - bm25`."""
+        """The systems compared, such as `adaptive - bm25`."""
         return f"{self.system} - {self.baseline}"
 
 
 def outcomes(table: ScoreTable, tests: Iterable[Versus]) -> list[OutcomeCounts]:
-    """The outcomes of each test by type of query and in all; over several sets by set and on average."""
+    """The outcomes of each test by query type and overall; over several sets, by set and on average."""
     sets = list(dict.fromkeys(table.sets))
     if len(sets) > 1:
         groups, whole = list(table.sets), MACRO_SETS
@@ -159,7 +159,7 @@ def _of_test(table: ScoreTable, test: Versus, groups: Sequence[str], whole: str)
 
 
 def _outcome(test: Versus, group: str, signs: NDArray[np.bool_], shares: NDArray[np.float64]) -> OutcomeCounts:
-    """Of queries, a row each that says whether it is won, tied and lost."""
+    """The counts of a group; each row of `signs` says whether a query is won, tied or lost."""
     wins, ties, losses = signs.sum(axis=0).tolist()
     won, tied, lost = shares.tolist()
     return OutcomeCounts(

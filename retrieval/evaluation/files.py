@@ -1,4 +1,4 @@
-"""What an evaluation leaves on disk: qrels, a run per system, every query's scores, the figures."""
+"""Writes an evaluation's files: qrels, a run per system, each query's scores, the figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from retrieval.evaluation.trec import check_token, write_qrels, write_run
 
 
 def check_ids(folders: Iterable[EvaluationFolder]) -> None:
-    """See that `write_files` can write whatever of these folders is found.
+    """Check that `write_files` can write any ranking of these folders.
 
     Raises:
         InvalidInput: an id with white space; names the folder.
@@ -32,7 +32,7 @@ def check_ids(folders: Iterable[EvaluationFolder]) -> None:
 
 
 def write_files(out: Path, result: Result) -> list[Path]:
-    """Write `qrels.trec`, `run.SYSTEM.trec`, `per_query.csv`, `summary.json` and `packs.csv`; their paths.
+    """Write `qrels.trec`, `run.SYSTEM.trec`, `per_query.csv`, `summary.json` and `packs.csv`; returns their paths.
 
     The qrels hold the queries that were run. Runs hold the rankings as they were judged (see
     `runner.credited`), so that other tools arrive at the same figures.
@@ -43,7 +43,7 @@ def write_files(out: Path, result: Result) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     written = [out / "qrels.trec"]
     write_qrels(written[0], {query.id: query.grades for query in result.scores.queries})
-    for system in [row.system for row in result.summary.running]:  # those from elsewhere are files already
+    for system in [row.system for row in result.summary.running]:  # external runs are files already
         written.append(out / f"run.{system}.trec")
         rankings = {answer.query.id: answer.ranking for answer in result.answers[system]}
         write_run(written[-1], rankings, tag=f"trivet-{system}")
@@ -58,7 +58,7 @@ def write_files(out: Path, result: Result) -> list[Path]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write anything that msgspec knows, indented."""
+    """Write a value of any type that msgspec supports as indented JSON."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n")
 
 

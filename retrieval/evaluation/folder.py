@@ -1,4 +1,4 @@
-"""Evaluation folders: `corpus.jsonl`, `queries.jsonl`, and where they are there `qrels.trec` and `dataset.json`."""
+"""Evaluation folders: `corpus.jsonl`, `queries.jsonl`, and optionally `qrels.trec` and `dataset.json`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorpusRow:
-    """One row of `corpus.jsonl`, by its line from 1: the memory, or why Trivet cannot hold it."""
+    """One row of `corpus.jsonl` with its 1-based line: the memory, or why it cannot be stored."""
 
     line: int
     id: str
@@ -45,7 +45,7 @@ class CorpusRow:
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """A line of the file. Other fields are let pass: the format may gain some."""
+    """A line of the file. Other fields are ignored, as the format may gain some."""
 
     id: str
     text: str
@@ -66,15 +66,15 @@ CORPUS_FIELDS = frozenset(_Row.__struct_fields__)
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A row of `queries.jsonl`. Other fields, such as the answer, play no part here.
+    """A row of `queries.jsonl`. Other fields, such as the answer, are ignored.
 
     Attributes:
-        timestamp: when it was asked, from which "last week" counts.
+        timestamp: when it was asked, the reference for "last week".
         created_before: only memories from before this time are searched.
-        created_before_session: the same, before the session in which it was asked; counts instead where it is there.
-        messages: what was said before it, without which it is not understood.
-        filters: those of the search; `created_before` and `created_before_session` of the row count instead of theirs.
-        as_of: the search answers as the namespace stood then.
+        created_before_session: the same, from before the session in which it was asked; overrides `created_before`.
+        messages: the conversation before it, needed to understand it.
+        filters: those of the search; the row's `created_before` and `created_before_session` override theirs.
+        as_of: the search sees the namespace as of then.
     """
 
     id: str
@@ -91,36 +91,36 @@ class Query(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_feedback(cls, judged: Feedback, namespace: str, relevant: Sequence[str]) -> Query:
-        """The search that callers judged, with what is relevant by that."""
+        """The search that callers judged, with the memories they judged relevant."""
         asked, of = asked_at(judged).isoformat(), judged.as_of.isoformat() if judged.as_of else None
         wanted = judged.filters
         return cls(judged.id, namespace, judged.query, FEEDBACK, list(relevant), asked, filters=wanted, as_of=of)
 
     @property
     def search_text(self) -> str:
-        """The text to search for: with what it refers to, as a context pack for the conversation would."""
+        """The text to search for: with what it refers to in the conversation, as for a context pack."""
         return query_of([*self.messages, ChatMessage(role="user", content=self.text)]) if self.messages else self.text
 
     @property
     def asked_at(self) -> datetime | None:
-        """The time of asking; UTC where it bears no zone."""
+        """The time of asking, in UTC if it has no zone."""
         return self._time("timestamp")
 
     @property
     def search_as_of(self) -> datetime | None:
-        """The time as of which it is answered; UTC where it bears no zone."""
+        """The time as of which it is answered, in UTC if it has no zone."""
         return self._time("as_of")
 
     @property
     def search_filters(self) -> Filters:
-        """Its filters, with only what was there before it was asked where the row says so."""
+        """Its filters, limited to memories from before it was asked if the row says so."""
         filters = self.filters or Filters()
         before = self._time("created_before_session" if self.created_before_session else "created_before")
         return filters if before is None else msgspec.structs.replace(filters, created_before=before)
 
     @property
     def search_fields(self) -> dict[str, Any]:
-        """What requests for it have of it."""
+        """The fields that it gives every request."""
         return {
             "query": self.search_text,
             "filters": self.search_filters,
@@ -130,7 +130,7 @@ class Query(msgspec.Struct, frozen=True):
 
     @property
     def grades(self) -> Grades:
-        """What is relevant, with grade 1."""
+        """The relevant ids, with grade 1."""
         return dict.fromkeys(self.relevant, 1)
 
     def _time(self, field: str) -> datetime | None:
@@ -140,7 +140,7 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class _GradedQuery(Query, frozen=True):
-    """A query of a folder with a `qrels.trec`: what that says of it, with grades above 0."""
+    """A query of a folder with a `qrels.trec`, with its grades above 0 there."""
 
     qrels: dict[str, int] = {}
 
@@ -150,7 +150,7 @@ class _GradedQuery(Query, frozen=True):
 
 
 class _Dataset(msgspec.Struct, frozen=True):
-    """What is needed of `dataset.json`."""
+    """The fields of `dataset.json` that are used."""
 
     name: str
 
@@ -166,7 +166,7 @@ class EvaluationFolder:
 
     @cached_property
     def judged(self) -> tuple[Query, ...]:
-        """The queries that have something relevant; the others cannot be scored."""
+        """The queries with relevant memories; the others cannot be scored."""
         return tuple(query for query in self.queries if query.relevant)
 
     @cached_property
@@ -187,7 +187,7 @@ class EvaluationFolder:
 
     @cached_property
     def sessionless(self) -> EvaluationFolder:
-        """The same without sessions and positions, under another name; itself where it has none."""
+        """The same without sessions and positions, under another name; itself if it has none."""
         corpus = tuple(row.sessionless() for row in self.corpus)
         return self if corpus == self.corpus else replace(self, name=f"{self.name}+without-sessions", corpus=corpus)
 
@@ -206,11 +206,11 @@ def read_folder(path: Path) -> EvaluationFolder:
 
 
 def read_folders(paths: Sequence[Path]) -> list[EvaluationFolder]:
-    """The folders, all of them before anything is stored.
+    """Read all folders, before anything is stored.
 
     Raises:
-        InvalidInput: one cannot be read, has no query with gold, has the name of another, or one that no namespace
-            of the database can have.
+        InvalidInput: one cannot be read, has no query with gold, has the name of another, or a name that no namespace
+            can have.
     """
     found = [read_folder(path) for path in paths]
     for folder in found:
@@ -265,7 +265,7 @@ def _read_query(raw: bytes, _line: int) -> Query:
 
 
 def _name(path: Path) -> str:
-    """The data set's name: of `dataset.json`, or the folder's own."""
+    """The data set's name, from `dataset.json` or the folder's own."""
     file = path / "dataset.json"
     if not file.exists():
         return path.resolve().name
@@ -276,10 +276,12 @@ def _name(path: Path) -> str:
 
 
 def read_lines(file: Path, read: Callable[[bytes, int], T]) -> Iterator[tuple[str, T]]:
-    """Where each line is, and what is read of it and its number; blank ones and a byte-order mark are left out.
+    """Yield where each line is, and the result of `read`, called with the line and its number.
+
+    Blank lines and a byte-order mark are skipped.
 
     Raises:
-        InvalidInput: the file cannot be opened, or a line cannot be read; names it.
+        InvalidInput: the file cannot be opened, or a line cannot be read; the message names it.
     """
     try:
         handle = file.open("rb")
@@ -296,7 +298,7 @@ def read_lines(file: Path, read: Callable[[bytes, int], T]) -> Iterator[tuple[st
 
 
 class CorpusReader:
-    """Reads rows in file order, which is what gives turns of a session their positions."""
+    """Reads rows in file order, which gives the turns of a session their positions."""
 
     def __init__(self) -> None:
         self._decoder = msgspec.json.Decoder(_Row)
@@ -305,11 +307,11 @@ class CorpusReader:
     def read(self, raw: bytes, line: int) -> CorpusRow:
         """The row on line `line`.
 
-        `metadata.session` (or `metadata.session_id`) becomes the session; a row of no `kind` with
+        `metadata.session` (or `metadata.session_id`) becomes the session; a row without `kind` but with
         a speaker or a session is a `message`, any other a `chunk`; a time without a zone is UTC.
 
         Raises:
-            InvalidInput: no JSON object with the fields of a row.
+            InvalidInput: not a JSON object with the fields of a row.
         """
         row = decode(raw, self._decoder)
         session = _session(row.metadata)
@@ -345,7 +347,7 @@ def _session(metadata: dict[str, Any]) -> str | None:
 
 
 def _utc(timestamp: str | None, field: str) -> datetime | None:
-    """The time with a zone, UTC where it bears none."""
+    """The time with its zone, UTC if it has none."""
     if timestamp is None:
         return None
     try:

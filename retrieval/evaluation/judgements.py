@@ -1,4 +1,4 @@
-"""Evaluate a namespace by what its callers judged: `POST /v1/namespaces/{ns}/evaluations`."""
+"""Evaluate a namespace by its callers' judgements: `POST /v1/namespaces/{ns}/evaluations`."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ if TYPE_CHECKING:
     from retrieval.engine import Trivet
 
 LEAST_QUERIES = 10
-"""Fewer say nothing: even if one system won all of five, that could be chance."""
+"""Fewer are inconclusive: even if one system won all of five, that could be chance."""
 
 MOST_QUERIES = 200
-"""Those judged last; each is asked once of each system."""
+"""Those judged last are used; each system runs each of them once."""
 
 TOP_K = 10
 
 _SEED = 0
 
 _CONCURRENCY = 2
-"""Queries asked at a time, so that other searches go on."""
+"""Queries run at a time; few, to leave room for other searches."""
 
 
 async def evaluate_judgements(engine: Trivet, namespace: str, request: EvaluationRequest) -> JudgedEvaluation:
-    """Ask each judged query in each way to rank, and compare all stages with the others.
+    """Run each judged query with each system, and compare the whole pipeline with the others.
 
     Raises:
         NotFound: no such namespace.
@@ -85,7 +85,7 @@ def _systems(profile: str, other: str | None) -> list[System]:
 async def _ask_all(
     engine: Trivet, namespace: str, judged: Sequence[Feedback], systems: Sequence[System]
 ) -> tuple[list[Mapping[str, JudgedAnswer]], list[FailedQuery]]:
-    """The answers of all systems by query, and the queries that one of them could not answer."""
+    """The answers of all systems by query, and the queries that some system failed to answer."""
 
     async def ask(query: Query) -> Mapping[str, JudgedAnswer] | FailedQuery:
         try:
@@ -102,7 +102,7 @@ async def _ask_all(
 
 
 async def _ask(engine: Trivet, namespace: str, query: Query, system: System) -> JudgedAnswer:
-    """One answer, which no query log or shadow sees."""
+    """One answer, without query log or shadow."""
     request = system.request(query, TOP_K)
     answer = await engine.answer(namespace, request)
     if answer.degraded:

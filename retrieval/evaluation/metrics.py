@@ -1,4 +1,4 @@
-"""Measures of one ranking against what is relevant to its query. All lie in [0, 1]."""
+"""Measures of one ranking against the relevant ids of its query, all in [0, 1]."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import log2
 
 Grades = Mapping[str, int]
-"""What is relevant to one query: a grade above 0 per id. An id that is absent has grade 0."""
+"""The grades of the ids relevant to one query, above 0. An absent id has grade 0."""
 
 Measure = Callable[[Sequence[str], Grades], float]
 
@@ -35,7 +35,7 @@ def ndcg(ranking: Sequence[str], grades: Grades, *, cutoff: int) -> float:
 
 
 def recall(ranking: Sequence[str], grades: Grades, *, cutoff: int) -> float:
-    """The share of the relevant ids that is among the first `cutoff`.
+    """The share of the relevant ids that are among the first `cutoff`.
 
     >>> recall(["a", "x", "b"], {"a": 1, "b": 1}, cutoff=2)
     0.5
@@ -57,7 +57,7 @@ def reciprocal_rank(ranking: Sequence[str], grades: Grades, *, cutoff: int) -> f
 
 
 def measures(top_k: int) -> dict[str, Measure]:
-    """The measures that rankings of `top_k` entries can be held against, by name, in report order."""
+    """The measures that apply to rankings of `top_k` entries, by name, in report order."""
     chosen: dict[str, Measure] = {
         "ndcg@10": lambda ranking, grades: ndcg(ranking, grades, cutoff=10),
         "recall@5": lambda ranking, grades: recall(ranking, grades, cutoff=5),

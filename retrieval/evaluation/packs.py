@@ -1,6 +1,6 @@
-"""What context packs hold of the evidence, by token budget.
+"""How much of the evidence context packs contain, by token budget.
 
-A table of scores whose measures are `pack_measures` holds the packs of several systems for the same queries.
+The packs of several systems for the same queries form a `ScoreTable` with `pack_measures` as its measures.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class BudgetCell:
 
 
 def parse_budgets(text: str) -> tuple[int, ...]:
-    """Token budgets of a comma-separated list, ascending, each once.
+    """Parse a comma-separated list of token budgets: ascending, without repeats.
 
     >>> parse_budgets("2048,512")
     (512, 2048)
@@ -55,7 +55,7 @@ def parse_budgets(text: str) -> tuple[int, ...]:
 
 
 def pack_measures(budgets: Sequence[int]) -> tuple[str, ...]:
-    """What is measured of packs: the share of the evidence under each budget, then the tokens used.
+    """The measures of packs: the share of the evidence under each budget, then the tokens used.
 
     >>> pack_measures([512])
     ('recall@512', 'tokens@512')
@@ -64,7 +64,7 @@ def pack_measures(budgets: Sequence[int]) -> tuple[str, ...]:
 
 
 def evidence_held(items: Iterable[PackItem], dropped: Iterable[DroppedItem], relevant: Collection[str]) -> set[str]:
-    """The relevant memories that the pack holds, itself or by a duplicate that stands for it.
+    """The relevant memories that the pack contains, or that were dropped as a duplicate of one that it contains.
 
     >>> item, twin = PackItem(id="a", tokens=9, citation="[1]"), DroppedItem(id="b", reason="duplicate_of:a")
     >>> evidence_held([item], [twin], {"b", "c"})
@@ -80,7 +80,7 @@ def evidence_held(items: Iterable[PackItem], dropped: Iterable[DroppedItem], rel
 
 
 def evidence_recall(items: Iterable[PackItem], dropped: Iterable[DroppedItem], relevant: Collection[str]) -> float:
-    """The share of the relevant memories that the pack holds."""
+    """The share of the relevant memories that are in `evidence_held`."""
     return len(evidence_held(items, dropped, relevant)) / len({*relevant})
 
 
@@ -110,7 +110,7 @@ async def pack_each(
 
 
 def budget_cells(packs: ScoreTable, budgets: Sequence[int], *, seed: int) -> list[BudgetCell]:
-    """Means over the queries, every set of the table alike."""
+    """Means over the queries, with equal weight for every set of the table."""
     return [
         BudgetCell(
             system=cell.system,

@@ -1,4 +1,4 @@
-"""What an evaluation ran on: versions and checksums, so that a figure can be made again."""
+"""What an evaluation ran on: versions and checksums, so that figures can be reproduced."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MODEL_FILES = frozenset({".onnx", ".json"})
 
 
 def provenance_of(plan: EvaluationPlan, profiles: Mapping[str, Profile]) -> Provenance:
-    """What the figures of a plan come from, as of now; `profiles` are by what its systems ask for."""
+    """The provenance of a plan's figures, as of now; `profiles` are by the name that systems request."""
     labels = {system.name: profiles[system.profile or DEFAULT.name].label for system in plan.systems}
     return Provenance(
         date=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -31,9 +31,9 @@ def provenance_of(plan: EvaluationPlan, profiles: Mapping[str, Profile]) -> Prov
 
 
 def model_checksums(profiles: Iterable[Profile] = ()) -> dict[str, str]:
-    """sha256 of each bundled model and tokenizer, by its path below the folder of the models.
+    """sha256 of each bundled model and tokenizer, by its path in the folder of the models.
 
-    Models of these profiles that a database holds are there by what they are to which profile.
+    Models of these profiles that are stored in a database are named "KIND of PROFILE".
     """
     folder = models_dir()
     bundled = {
@@ -50,6 +50,6 @@ def model_checksums(profiles: Iterable[Profile] = ()) -> dict[str, str]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Trivet and of what its figures depend on."""
+    """Versions of Trivet and of the libraries that figures depend on."""
     libraries = {name: version(name) for name in ("numpy", "onnxruntime", "tokenizers")}
     return {"trivet": installed_version(), "python": platform.python_version(), **libraries}

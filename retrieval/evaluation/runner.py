@@ -27,7 +27,7 @@ BATCH = 256
 """Memories per call of `add`."""
 
 Progress = Callable[[int], None]
-"""Called with how many more are done."""
+"""Called with the number of items done since the last call."""
 
 Names = Callable[[str], str]
 """The database's namespace for one of the folder."""
@@ -44,7 +44,7 @@ class Rejected:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingestion:
-    """What became of the corpus: rows by status, as in `AddResult`, and those that are not in the database."""
+    """The result of storing the corpus: numbers of rows by status, as in `AddResult`, and the rejected rows."""
 
     counts: Mapping[str, int]
     rejected: Sequence[Rejected]
@@ -71,12 +71,12 @@ async def ingest(
     fresh: bool = False,
     progress: Progress = lambda _: None,
 ) -> Ingestion:
-    """Store the folder's corpus; rows already there with the same content are left as they are.
+    """Store the folder's corpus; rows already stored with the same content are left alone.
 
-    `settings` None is what the namespaces have, or else the default; `fresh` deletes the namespaces first.
+    With `settings` None, namespaces keep theirs or get the default ones; `fresh` deletes the namespaces first.
 
     Raises:
-        Conflict: a namespace is there with another language or embedder.
+        Conflict: a namespace has another language or embedder.
         InvalidInput: the embedder is not installed.
     """
     started = time.perf_counter()
@@ -104,10 +104,10 @@ async def ingest(
 
 
 async def check_complete(engine: Trivet, folder: EvaluationFolder, ingestion: Ingestion) -> None:
-    """See that the namespaces hold what the folder holds and nothing else.
+    """Check that the namespaces contain the folder's memories and no others.
 
     Raises:
-        Conflict: one holds other memories, so that rankings over it are not the folder's.
+        Conflict: one contains other memories, so its rankings are not the folder's.
     """
     rejected = {row.line for row in ingestion.rejected}
     stored = Counter(row.namespace for row in folder.corpus if row.line not in rejected)
@@ -139,7 +139,7 @@ async def run_system(
 
     async def ask(query: Query) -> JudgedAnswer:
         namespace = names(query.namespace)
-        await engine.load(namespace)  # what is measured does not depend on how soon that is done
+        await engine.load(namespace)  # so that results do not depend on when it is loaded
         response = await engine.search(namespace, system.request(query, top_k))
         return JudgedAnswer(
             query=query,
@@ -159,7 +159,7 @@ async def for_each(
     concurrency: int,
     progress: Progress = lambda _: None,
 ) -> list[T]:
-    """What `ask` makes of each query, in their order, so many at a time.
+    """The results of `ask` for all queries, in their order, at most `concurrency` at a time.
 
     Raises:
         TrivetError: one failed; the others are not waited for.
@@ -174,7 +174,7 @@ async def for_each(
 
 
 async def _prepare(engine: Trivet, name: str, settings: NamespaceSettings) -> None:
-    """Have a namespace of this language and embedder."""
+    """Create the namespace, or check that it has this language and embedder."""
     try:
         found = (await engine.get_namespace(name)).settings
     except NotFound:
@@ -189,12 +189,12 @@ async def _prepare(engine: Trivet, name: str, settings: NamespaceSettings) -> No
 
 
 def credited(results: Iterable[SearchResult], query: Query, *, top_k: int) -> tuple[Scored, ...]:
-    """Ids of a ranking, searched with `explain`, as they are judged.
+    """The ids of a ranking as they are judged; the search must have `explain`.
 
-    Deduplication may merge a relevant memory into another of the same words, and the reader of
-    the answer has its words all the same. So a result stands for the relevant ids among itself
-    and its `duplicates`, one after the other, and for its own id where there are none. The list
-    is cut to `top_k` after that: what merging saves brings no extra places.
+    Deduplication may merge a relevant memory into another with the same words, so that the reader
+    of the answer still gets its words. So a result counts as the relevant ids among itself and
+    its `duplicates`, one after the other, or as its own id if there are none. The list is then
+    cut to `top_k`: merging gains no extra places.
     """
     relevant = set(query.relevant)
     scored: dict[str, float] = {}

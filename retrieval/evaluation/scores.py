@@ -20,7 +20,7 @@ MACRO_SETS = "macro over sets"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoreTable:
-    """Every system's (queries, measures) scores on the same queries, which may be of several sets."""
+    """Every system's (queries, measures) scores on the same queries, from one or several sets."""
 
     sets: tuple[str, ...]
     queries: tuple[Query, ...]
@@ -46,7 +46,7 @@ def score(answers: Sequence[JudgedAnswer], top_k: int) -> Scores:
 
 
 def score_table(dataset: str, answers: Mapping[str, Sequence[JudgedAnswer]], top_k: int) -> ScoreTable:
-    """The scores of the systems on one set, which they all answered in the same order."""
+    """The scores of the systems on one set; all have answered its queries in the same order."""
     queries = tuple(answer.query for answer in next(iter(answers.values())))
     return ScoreTable(
         sets=(dataset,) * len(queries),
@@ -77,12 +77,12 @@ class Cell:
 
 
 def type_group(query: Query) -> str:
-    """The group of the query's type, told apart where it is called like a group that is none."""
+    """The group of the query's type, renamed if another kind of group has that name."""
     return f"{query.type} (type)" if query.type in (OVERALL, MACRO, MACRO_SETS) else query.type
 
 
 def set_cells(table: ScoreTable, *, seed: int) -> list[Cell]:
-    """Figures of one set: overall, macro over namespaces where there are several, per type."""
+    """Figures of one set: overall, macro over namespaces if there are several, per type."""
     groups: dict[str, list[int]] = {}
     for row, query in enumerate(table.queries):
         groups.setdefault(type_group(query), []).append(row)
@@ -97,12 +97,12 @@ def set_cells(table: ScoreTable, *, seed: int) -> list[Cell]:
 
 
 def macro_cells(table: ScoreTable, *, seed: int) -> list[Cell]:
-    """Figures of several sets: the mean of each set's mean over its queries, every set alike."""
+    """Figures of several sets: the unweighted mean of each set's mean over its queries."""
     return _group(table, MACRO_SETS, range(len(table.queries)), table.sets, seed)
 
 
 def _group(table: ScoreTable, group: str, rows: Sequence[int], strata: Sequence[str], seed: int) -> list[Cell]:
-    """A cell per system. They share their resamples, so that intervals can be set side by side."""
+    """A cell per system. They share their resamples, so that intervals are comparable."""
     width = len(table.measures)
     intervals = bootstrap(np.hstack([values[rows] for values in table.values.values()]), strata, seed=seed)
     return [

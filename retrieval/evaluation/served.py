@@ -1,7 +1,7 @@
-"""Profiles of the database that is served from, for an evaluation that runs in one of its own.
+"""Profiles of the serving database, for an evaluation that runs in a separate one.
 
-An evaluation with the embedded database keeps its rows apart, where nobody has written any profile. So profiles are
-looked up where searches find them, and lent to the engine that evaluates, with the models that their database holds.
+With the embedded database, an evaluation keeps its rows in a separate one, which has no tuned profiles. So profiles
+are looked up where searches find them, and lent to the engine that evaluates, with the models stored beside them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from retrieval.store.embedded.instance import is_made
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LentModel:
-    """A model that the database of the evaluation does not hold."""
+    """A model that the evaluation's database lacks."""
 
     kind: ModelKind
     content: bytes
@@ -28,24 +28,24 @@ class LentModel:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Served:
-    """Profiles by the names they were asked for as, and models of theirs that must be lent."""
+    """Profiles by requested name, and their models that must be lent."""
 
     profiles: Mapping[str, Profile]
     models: Sequence[LentModel]
 
 
 def evaluation_settings(settings: Settings) -> Settings:
-    """Where an evaluation stores its rows: the database that is named, or an embedded one of its own."""
+    """Where an evaluation stores its rows: the given database, or a separate embedded one."""
     return replace(settings, data_dir=settings.data_dir / "eval") if settings.uses_embedded else settings
 
 
 async def look_up(settings: Settings, names: Sequence[str]) -> Served:
     """The profiles that searches over the settings' database would use.
 
-    An embedded database that nobody has made yet has the profiles that come with the program; it is not made for that.
+    An embedded database that does not exist yet is not created for this; the shipped profiles are used.
 
     Raises:
-        InvalidInput: there is none of a name.
+        InvalidInput: there is no profile of a name.
     """
     if settings.uses_embedded and not is_made(settings.data_dir):
         settings = evaluation_settings(settings)
@@ -55,7 +55,7 @@ async def look_up(settings: Settings, names: Sequence[str]) -> Served:
 
 
 async def lendable(engine: Trivet, profiles: Iterable[Profile]) -> list[LentModel]:
-    """The models, each once, that the engine's database holds for profiles and the evaluation's does not."""
+    """The profiles' models, each once, that the engine's database has and the evaluation's lacks."""
     if not engine.settings.uses_embedded:
         return []
     stored = {pair for profile in profiles for pair in stored_models(profile).items()}
@@ -63,7 +63,7 @@ async def lendable(engine: Trivet, profiles: Iterable[Profile]) -> list[LentMode
 
 
 async def lend(engine: Trivet, models: Iterable[LentModel]) -> None:
-    """Keep models in the engine's database, so that profiles can name them."""
+    """Store models in the engine's database, so that profiles can refer to them."""
     with tempfile.TemporaryDirectory(prefix="trivet-model-") as folder:
         for model in models:
             path = Path(folder) / f"{model.kind}.onnx"

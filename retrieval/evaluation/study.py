@@ -1,4 +1,4 @@
-"""An evaluation from end to end: store the folders, ask every system, sum up."""
+"""An evaluation from end to end: store the folders, run every system, summarise."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from retrieval.engine import Trivet
 
 Watch = Callable[[str, int], AbstractContextManager[Progress]]
-"""Opens a display of how far a piece of work is: its title and size."""
+"""Opens a progress display for a piece of work, given its title and size."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationPlan:
     """How folders are stored and evaluated. `limit` queries are drawn by `seed`; None runs all.
 
-    `runs` are rankings from elsewhere by the name of their system, and then by query.
+    `runs` are external rankings, by system and then by query.
     """
 
     systems: Sequence[System]
@@ -45,7 +45,7 @@ class EvaluationPlan:
 
     @property
     def judged(self) -> str:
-        """The system that is held against the others: the last profile, else `adaptive`, all stages, or the last."""
+        """The system compared with the others: the last profile, else `adaptive`, all stages, or the last."""
         profiles = self.names(Family.PROFILE)
         everything = [system.name for system in self.systems]
         preferred = [*profiles[-1:], ADAPTIVE, ALL_STAGES, everything[-1]]
@@ -58,7 +58,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What was found on one folder; `packs` is None without budgets."""
+    """The results on one folder; `packs` is None without budgets."""
 
     summary: Summary
     answers: Mapping[str, Sequence[JudgedAnswer]]
@@ -69,7 +69,7 @@ class Result:
 async def evaluate(
     engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan, provenance: Provenance, watch: Watch
 ) -> Result:
-    """Store a folder, ask its queries of every system, and sum up."""
+    """Store a folder, run its queries with every system, and summarise."""
     queries = folder.sample(plan.limit, plan.seed)
     stored = await _store(engine, folder, plan, watch)
     answers: dict[str, Sequence[JudgedAnswer]] = {}
@@ -106,7 +106,7 @@ async def evaluate(
 
 
 def macro(results: Sequence[Result], plan: EvaluationPlan) -> Figures:
-    """The figures over several folders: the mean of each folder's, whatever its size."""
+    """The figures over several folders: the mean of the folders' figures, whatever their sizes."""
     scores = stacked([result.scores for result in results])
     tables = [result.packs for result in results if result.packs is not None]
     packs = stacked(tables) if tables else None
@@ -114,7 +114,7 @@ def macro(results: Sequence[Result], plan: EvaluationPlan) -> Figures:
 
 
 def figures(scores: ScoreTable, packs: ScoreTable | None, cells: Sequence[Cell], plan: EvaluationPlan) -> Figures:
-    """The cells with the tests of the plan's systems. Each family of tests has a correction of its own."""
+    """The cells with the tests of the plan's systems. Each family of tests is corrected separately."""
     judged, stages = plan.judged, plan.names(Family.STAGE)
     others = [*plan.names(Family.MODE, Family.PROFILE), *(stages if judged not in stages else ()), *plan.runs]
     versus = against_each(scores, judged, others, seed=plan.seed)
@@ -134,7 +134,7 @@ def figures(scores: ScoreTable, packs: ScoreTable | None, cells: Sequence[Cell],
 
 
 async def _store(engine: Trivet, folder: EvaluationFolder, plan: EvaluationPlan, watch: Watch) -> Ingestion:
-    """Store the corpus in every form that the systems ask; what became of the folder's own."""
+    """Store the corpus in every form that the systems need; returns the ingestion of the folder's own."""
     stored: dict[str, Ingestion] = {}
     settings = NamespaceSettings(language=plan.language, embedder=plan.embedder)
     for system in sorted(plan.systems, key=lambda system: not system.sessions):
@@ -170,10 +170,10 @@ async def _pack(
 
 
 def _given(query: Query, ranking: Sequence[Scored]) -> JudgedAnswer:
-    """The answer of a run from elsewhere, of which no more is known."""
+    """The answer of an external run, of which only the ranking is known."""
     return JudgedAnswer(query=query, ranking=tuple(ranking), intent=None, degraded=(), total_ms=math.nan)
 
 
 def _form(folder: EvaluationFolder, system: System) -> EvaluationFolder:
-    """The folder as the system wants it stored."""
+    """The folder in the form that the system needs."""
     return folder if system.sessions else folder.sessionless

@@ -16,7 +16,7 @@ from retrieval.evaluation.scores import Cell
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Running:
-    """How a system ran: median and 95th percentile milliseconds, and searches by leg that failed."""
+    """How a system ran: median and 95th percentile milliseconds, and failed searches by leg."""
 
     system: str
     median_ms: float
@@ -26,16 +26,16 @@ class Running:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """The figures of one set, or of several of which each counts alike.
+    """The figures of one set, or of several with equal weight.
 
     Attributes:
         cells: means per group and system.
-        versus: the judged system against each other one.
+        versus: the judged system against every other one.
         stages: stages of the ranking against each other.
-        outcomes: what these two kinds of tests won, tied and lost by group of queries.
+        outcomes: wins, ties and losses in these two kinds of tests, by group of queries.
         ablations: `adaptive` against itself without one part.
         verdicts: `adaptive` against the best single leg and equal weights.
-        budgets: evidence in context packs, where budgets were given.
+        budgets: evidence in context packs, if budgets were given.
     """
 
     queries: int
@@ -67,7 +67,7 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Summary:
-    """An evaluation folder's report; `skipped` queries have nothing relevant, `sampled` is by `--limit`."""
+    """An evaluation folder's report; `skipped` queries have no relevant memories, `sampled` is set by `--limit`."""
 
     dataset: str
     language: str
@@ -84,7 +84,7 @@ class Summary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluation:
-    """All of a run: a summary per folder, and the mean over the folders where there are several."""
+    """A whole run: a summary per folder, and the mean over the folders if there are several."""
 
     provenance: Provenance
     sets: Sequence[Summary]

@@ -1,4 +1,4 @@
-"""What is compared, as the command line says it: modes, weights, stages, profiles, `adaptive` without a part of it."""
+"""The systems that the command line compares: modes, weights, stages, profiles, `adaptive` without a part of it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from retrieval.types.search import ContextRequest, LegWeights, Mode, SearchReque
 ADAPTIVE = "adaptive"
 EQUAL_WEIGHTS = "1,1,1"
 PACK_TOP_K = 200
-"""Memories that compete for a place in a context pack: as many as the API gives, since turns of a chat are short."""
+"""Candidates for a context pack: the most that the API returns, since chat turns are short."""
 
 RRF_FIXED, RRF_ADAPTIVE, RRF_FIXED_RESCORED, ALL_STAGES = "rrf-fixed", "rrf-adaptive", "rrf-fixed+rescorer", "all"
-"""The stages of the ranking: the fusion with fixed or adaptive weights, without or with the learned last step."""
+"""The stages of the ranking: the fusion with fixed or adaptive weights, without or with the rescorer."""
 
 STAGE_PAIRS = (
     (ALL_STAGES, RRF_FIXED),
@@ -28,11 +28,11 @@ STAGE_PAIRS = (
     (ALL_STAGES, RRF_FIXED_RESCORED),
     (RRF_ADAPTIVE, RRF_FIXED),
 )
-"""Which stage is held against which."""
+"""The stages that are compared with each other."""
 
 
 class Family(StrEnum):
-    """Why a system is run, and with that what it is compared with."""
+    """Why a system is run, which decides what it is compared with."""
 
     MODE = "mode"
     STAGE = "stage"
@@ -45,8 +45,8 @@ class System:
     """One way to rank.
 
     Attributes:
-        profile: the profile asked for; None for the namespace's.
-        rescore: the learned last step on or off; None as the profile says.
+        profile: the profile to request; None for the namespace's.
+        rescore: whether to rescore; None for the profile's choice.
         sessions: whether the corpus was stored with its sessions and positions.
     """
 
@@ -59,7 +59,7 @@ class System:
     sessions: bool = True
 
     def request(self, query: Query, top_k: int) -> SearchRequest:
-        """The search for a query; it explains, since only then duplicates are named."""
+        """The search for a query, with `explain`, as only then duplicates are listed."""
         return SearchRequest(**self._fields(query), top_k=top_k, explain=True)
 
     def context_request(self, query: Query, max_tokens: int) -> ContextRequest:
@@ -67,13 +67,13 @@ class System:
         return ContextRequest(**self._fields(query), top_k=PACK_TOP_K, max_tokens=max_tokens)
 
     def _fields(self, query: Query) -> dict[str, Any]:
-        """What both have of the query and of this system."""
+        """The fields that both requests take from the query and this system."""
         own = {"mode": self.mode, "weights": self.weights, "profile": self.profile, "rescore": self.rescore}
         return query.search_fields | own
 
 
 def parse_modes(text: str) -> list[Mode]:
-    """Modes of a comma-separated list, each once.
+    """Parse a comma-separated list of modes, dropping repeats.
 
     >>> [mode.value for mode in parse_modes("bm25, adaptive")]
     ['bm25', 'adaptive']
@@ -86,7 +86,7 @@ def parse_modes(text: str) -> list[Mode]:
 
 
 def weighted_name(text: str) -> str:
-    """How a system with fixed weights is called."""
+    """The name of a system with fixed weights."""
     return f"weights={text}"
 
 
@@ -117,13 +117,13 @@ def staged(profile: str) -> list[System]:
 
 
 def profiled(name: str, profile: str) -> System:
-    """Mode adaptive with a profile: `name` is how it was asked for, `profile` what requests ask for."""
+    """Mode adaptive with a profile: `name` is the user's name for it, `profile` the name in requests."""
     return System(name=f"profile={name}", family=Family.PROFILE, profile=profile)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lineup:
-    """What is to be compared. `base` names the profile of all systems that have none of their own."""
+    """What to compare. `base` names the profile of all systems without one of their own."""
 
     modes: Sequence[Mode] = ()
     weights: Sequence[str] = ()
@@ -139,7 +139,7 @@ class Lineup:
         return list(dict.fromkeys([self.base, *self.profiles]))
 
     def systems(self, found: Mapping[str, Profile]) -> list[System]:
-        """The systems in the order of reports; `found` are the profiles by the name that they were asked for as."""
+        """The systems in the order of reports; `found` are the profiles by the user's name."""
         base = lent_name(found[self.base])
         lacking = {f"without-{part}": ablated_name(part, found[self.base]) for part in self.parts}
         sessionless = System(name="without-sessions", family=Family.PART, profile=base, sessions=False)
@@ -153,16 +153,16 @@ class Lineup:
         ]
 
     def requestable(self, found: Mapping[str, Profile]) -> dict[str, Profile]:
-        """The profiles that the systems ask for, by what they ask for.
+        """The profiles that the systems use, by the name in requests.
 
         Raises:
-            InvalidInput: without one of the parts nothing that ranks is left.
+            InvalidInput: without one of the parts no leg is left to rank with.
         """
         return {lent_name(profile): profile for profile in found.values()} | ablated(self.parts, found[self.base])
 
 
 def lent_name(profile: Profile) -> str:
-    """What systems ask for a version of a profile as: versions of a profile need names of their own, without an @.
+    """The name in requests for a version of a profile: each version needs a different one, without an @.
 
     >>> from retrieval.profiles.profile import DEFAULT
     >>> lent_name(DEFAULT) == f"default:{DEFAULT.version}"
@@ -181,10 +181,10 @@ def line_up(
     parts: Sequence[str],
     without_sessions: bool,
 ) -> Lineup:
-    """What the options ask for.
+    """Build the lineup from the options.
 
-    `modes` and `profiles` are comma-separated lists. No `modes` at all means all of them, or beside stages or profiles
-    none but what ablations are compared with. Mode adaptive brings equal weights along.
+    `modes` and `profiles` are comma-separated lists. Without `modes`, all modes run, or with stages or profiles only
+    the one that ablations, if any, are compared with. Mode adaptive comes with equal weights.
 
     Raises:
         InvalidInput: a mode that does not exist, weights that are not three numbers, a profile without a name or
@@ -217,7 +217,7 @@ def line_up(
 
 
 def parse_profiles(text: str) -> list[str]:
-    """Names of profiles, with or without a version, of a comma-separated list.
+    """Parse a comma-separated list of profiles, with or without versions.
 
     >>> parse_profiles("default, mine@2")
     ['default', 'mine@2']

@@ -51,10 +51,10 @@ def write_qrels(path: Path, qrels: Mapping[str, Grades]) -> None:
 
 
 def read_run(path: Path) -> dict[str, list[Scored]]:
-    """Rankings by qid, best first by score, equal scores in the order of the file: the rank column says nothing.
+    """Rankings by qid, best first by score, equal scores in the order of the file; the rank column is ignored.
 
     Raises:
-        InvalidInput: no such file, or a line is none of a run; names the line.
+        InvalidInput: no such file, or a malformed line; the message names it.
     """
     rankings: dict[str, dict[str, float]] = {}
     for where, (qid, _, id_, _, score, _) in _lines(path, "qid Q0 id rank score tag"):
@@ -74,7 +74,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Grades by qid and id.
 
     Raises:
-        InvalidInput: no such file, or a line is none of qrels; names the line.
+        InvalidInput: no such file, or a malformed line; the message names it.
     """
     qrels: dict[str, dict[str, int]] = {}
     for where, (qid, _, id_, grade) in _lines(path, "qid 0 id grade"):
@@ -86,7 +86,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _lines(path: Path, fields: str) -> Iterator[tuple[str, list[str]]]:
-    """Where each line is, and its fields; blank lines are left out."""
+    """Yield where each line is, and its fields; blank lines are skipped."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as exc:
@@ -102,10 +102,10 @@ def _lines(path: Path, fields: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def check_token(value: str) -> str:
-    """`value` if it can stand between blanks.
+    """Return `value` if it can be a field of a line.
 
     Raises:
-        InvalidInput: it cannot.
+        InvalidInput: it is empty or contains white space.
     """
     if not value or value.split() != [value]:
         raise InvalidInput(f"a TREC file cannot hold the id {value!r}: it is empty or has white space")
