@@ -1,1 +1,1 @@
-"""Fitting profiles: what the legs found for labelled queries, replayed under other weights, k and fan-out."""
+"""Fitting profiles: the legs' results for labelled queries, replayed with other weights, k and fan-out."""

@@ -1,4 +1,4 @@
-"""The gate on a stored version: its answers to the queries of folders, as they are served, against the live one's."""
+"""The gate on a stored version: its served answers to the queries of folders, against the live version's."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ async def check(
     seed: int,
     fresh: bool,
 ) -> GateReport:
-    """Let the gate judge the base as it is: nothing is fitted, so every query is held out.
+    """Let the gate judge the base: nothing is fitted, so every query is held out.
 
-    Rows are stored as `trivet eval` stores them, and stay; `fresh` stores them anew.
+    Rows are stored as `trivet eval` stores them, and stay; `fresh` stores them again.
 
     Raises:
         Conflict: a namespace was filled from other rows.
@@ -40,7 +40,7 @@ async def check(
     """
     base, baseline = baselines.base, baselines.baseline
     live = baselines.live if baselines.live != base else None
-    # Under names of their own, as two versions of one name are asked.
+    # Under different names, as two versions of one name are queried.
     asked = structs.replace(base, name="gate.candidate"), structs.replace(baseline, name="gate.yardstick")
     candidate, yardstick = (each.label for each in asked)
     systems = [

@@ -1,4 +1,4 @@
-"""Asks labelled queries once and saves what every leg found, so that profiles can be replayed without asking again."""
+"""Runs labelled queries once and saves every leg's results, so that profiles can be replayed without searching."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from retrieval.tuning.runs import Rescoring, RunFile, SavedQuery, checksum, dept
 from retrieval.types.search import Leg, Mode, SearchRequest
 
 LEG_TIMEOUT_S = 30.0
-"""A run that lacks a leg is of no use, and nobody waits for it."""
+"""Long, as a run without a leg is of no use and no user is waiting."""
 
 log = logging.getLogger(__name__)
 
 Runs = Mapping[str, Sequence[SavedQuery]]
-"""Saved queries by `legs_key` of the profiles that they are of, in the same order for all."""
+"""Saved queries by `legs_key` of the profiles they were run with, all in the same order."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionPlan:
-    """How the legs of some profiles are asked, each set of legs once.
+    """How the legs of some profiles are run, each set of legs once.
 
-    `models` are those that the profiles name and another database must be lent; `work` is the folder of the run files.
+    `models` are the profiles' models to lend to other databases; `work` is the folder of the run files.
     """
 
     settings: Settings
@@ -57,32 +57,32 @@ class CollectionPlan:
 
     @property
     def models_key(self) -> bytes:
-        """What the models are known by."""
+        """A key of the models' contents."""
         return msgspec.json.encode(model_checksums(self.profiles), order="sorted")
 
     def file(self, name: str, parts: Sequence[str | bytes]) -> RunFile:
-        """The run file of that name which depends on these."""
+        """The run file of that name, which is only valid for the same `parts`."""
         key = checksum(parts)
         stem = "".join(char if char.isalnum() else "-" for char in name)
         return RunFile(self.work / f"{stem}-{key[:16]}.jsonl", key)
 
     def engine(self, settings: Settings, profiles: Iterable[Profile]) -> AbstractAsyncContextManager[Trivet]:
-        """One that waits for every leg and knows these profiles."""
+        """An engine that waits for every leg and knows these profiles."""
         patient = replace(settings, leg_timeout_s=max(LEG_TIMEOUT_S, settings.leg_timeout_s))
         return Trivet.open(patient, profiles={each.name: each for each in profiles})
 
     @property
     def uncut(self) -> list[Profile]:
-        """The profiles by which the legs are asked, without a noise cut."""
+        """The profiles with which the legs are run, without a noise cut."""
         return [each for profile in self.legs.values() for each in uncut_profiles(profile)]
 
 
 async def collect_folders(
     plan: CollectionPlan, folders: Sequence[EvaluationFolder], *, limit: int | None, seed: int, fresh: bool
 ) -> Runs:
-    """The runs of evaluation folders. What is in the run files already is not asked again.
+    """The runs of evaluation folders. Queries already in the run files are not run again.
 
-    Rows are stored as `trivet eval` stores them, and stay; `fresh` stores them anew and forgets the run files.
+    Rows are stored as `trivet eval` stores them, and stay; `fresh` stores them again and discards the run files.
 
     Raises:
         Conflict: a namespace was filled from other rows.
@@ -121,8 +121,8 @@ async def collect_folders(
 async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bias: float) -> Runs:
     """The runs of the searches of a namespace that callers gave feedback on.
 
-    The run files are for going on after an interruption, while the namespace has the counts that it had; they are
-    deleted once they are read, so that nothing of a namespace stays behind.
+    The run files only serve to continue after an interruption, as long as the namespace's counts are unchanged; they
+    are deleted once read, so that nothing of a namespace stays behind.
 
     Raises:
         NotFound: no such namespace.
@@ -140,14 +140,14 @@ async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bia
                 found[key] = await collect(
                     engine, labelled, profile, file, concurrency=plan.concurrency, progress=progress
                 )
-            file.path.unlink(missing_ok=True)  # another run on the same feedback may be through, too
+            file.path.unlink(missing_ok=True)  # another run on the same feedback may have deleted it
         return found
 
 
 def uncut_profiles(profile: Profile) -> list[Profile]:
-    """For every fan-out that is asked, a profile whose legs find what they find under `profile`, with no noise cut.
+    """For every fan-out to run, a profile whose legs find the same as under `profile`, without a noise cut.
 
-    No leg has weight 0, since such a leg would not be asked.
+    No leg has weight 0, since such a leg would not run.
     """
     even = structs.replace(profile.fixed, weights=dict.fromkeys(Leg, 1.0))
     recipes = {depth: structs.replace(even, fan_out=depth) for depth in depths_of(profile)}
@@ -178,12 +178,12 @@ async def collect(
     concurrency: int,
     progress: Progress = lambda _: None,
 ) -> list[SavedQuery]:
-    """What was found for the queries, in their order; those that the file has are not asked again.
+    """The legs' results for the queries, in their order; those in the file are not run again.
 
-    The engine knows `uncut_profiles(profile)`. Labels are taken from `labelled`, whatever the file says.
+    The engine must know `uncut_profiles(profile)`. Labels come from `labelled`, not from the file.
 
     Raises:
-        LegFailed: a leg did not answer; what was collected until then stays in the file.
+        LegFailed: a leg did not answer; what was collected before stays in the file.
     """
     known = file.read()
     by_id = {each.query.id: each for each in labelled}
@@ -201,7 +201,7 @@ async def collect(
 
 
 def _relabelled(labelled: Sequence[Labelled], known: Mapping[str, SavedQuery]) -> list[SavedQuery]:
-    """What was found for the queries, with their labels as they are now."""
+    """The saved results of the queries, with their current labels."""
     return [
         structs.replace(
             known[each.query.id],
@@ -215,7 +215,7 @@ def _relabelled(labelled: Sequence[Labelled], known: Mapping[str, SavedQuery]) -
 
 
 async def store_rows(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, fresh: bool) -> None:
-    """Store a folder's rows, as `trivet eval` does, and say which could not be.
+    """Store a folder's rows, as `trivet eval` does, and log which could not be stored.
 
     Raises:
         Conflict: a namespace was filled from other rows.
@@ -261,16 +261,16 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
 
 
 async def _answer(engine: Trivet, labelled: Labelled, asked: Profile) -> Answer:
-    """The answer of all legs, and of the rescorer where the profile has one.
+    """The answer of all legs, and of the rescorer if the profile has one.
 
     Raises:
-        LegFailed: there is one that did not answer.
+        LegFailed: one of them did not answer.
     """
     request = SearchRequest(
         **labelled.query.search_fields,
         mode=Mode.ADAPTIVE,
         profile=asked.label,
-        top_k=asked.fan_out // 2,  # legs are asked for twice that anyway; duplicates are known among these
+        top_k=asked.fan_out // 2,  # legs return twice that anyway; duplicates are only known among these
         rescore=asked.models.rescorer is not None,
     )
     await engine.load(labelled.searched)

@@ -1,4 +1,4 @@
-"""A tuning: the profiles that it starts from and is judged against, what it finds, what is stored."""
+"""A tuning: the profiles that it starts from and is judged against, its result, and storing it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class Baselines:
     Attributes:
         base: what the search starts from, or what is checked.
         baseline: the live version of that name, else that of `default`; its fixed recipe is the yardstick.
-        live: the same if it was tuned, which makes it a yardstick as it answers; else None.
-        next_version: of the name.
-        models: that other databases must be lent to ask by these.
+        live: the same if it was tuned, so that its own answers are a second yardstick; else None.
+        next_version: the next version of the name.
+        models: the profiles' models to lend to other databases.
     """
 
     base: Profile
@@ -47,7 +47,7 @@ class Baselines:
     models: Sequence[LentModel]
 
     def collection_plan(self, settings: Settings, work: Path | None, concurrency: int, watch: Watch) -> CollectionPlan:
-        """How the legs of these profiles are asked; `work` is the folder of the run files, None for the usual one."""
+        """How the legs of these profiles are run; `work` is the folder of the run files, None for the usual one."""
         return CollectionPlan(
             settings=settings,
             profiles=[self.base, self.baseline],
@@ -59,7 +59,7 @@ class Baselines:
 
 
 async def find_baselines(settings: Settings, name: str, *, base: str) -> Baselines:
-    """Look them up in the database that serves; `base` is the label of what to start from.
+    """Look them up in the serving database; `base` is the label of the profile to start from.
 
     Raises:
         InvalidInput: a bad name, or there is no such base.
@@ -86,7 +86,7 @@ async def find_baselines(settings: Settings, name: str, *, base: str) -> Baselin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuningPlan:
-    """How a profile is tuned: its name, the folds held out in turn, what is learned from in words."""
+    """How a profile is tuned: its name, the number of folds held out in turn, a description of the source."""
 
     name: str
     folds: int
@@ -96,7 +96,7 @@ class TuningPlan:
 
 
 def tune(runs: Runs, baselines: Baselines, plan: TuningPlan, *, started: float) -> Tuning:
-    """Search, hold out, and let the gate judge. Nothing is stored; `started` is the counter when the command began."""
+    """Search, hold out, and let the gate judge, storing nothing; `started` is `perf_counter()` at the beginning."""
     queries = runs[legs_key(baselines.base)]
     with plan.watch("replaying recipes", len(queries) * len(DEPTHS)) as progress:
         data = data_of(queries, baselines.base, progress)
@@ -107,10 +107,10 @@ def tune(runs: Runs, baselines: Baselines, plan: TuningPlan, *, started: float) 
 
 
 async def store(settings: Settings, tuning: Tuning, *, promote: bool) -> Tuning:
-    """Write the profile with the gate's report, and make it live if that is wanted and the gate lets it.
+    """Write the profile with the gate's report, and make it live if `promote` is set and the gate allows it.
 
     Returns:
-        The tuning with the label that the profile got.
+        The tuning with the label of the stored profile.
     """
     async with Trivet.open(settings) as engine:
         note = f"tuned on {tuning.source}, from {tuning.base}"

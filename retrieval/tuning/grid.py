@@ -1,4 +1,4 @@
-"""What every query would have been worth under every recipe of a grid: the search looks up, it does not replay."""
+"""The nDCG of every query under every recipe of a grid, so that the search looks it up instead of replaying."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ MIXTURES: Floats = (
     np.array([(v, b, _STEPS - v - b) for v in range(1, _STEPS - 1) for b in range(1, _STEPS - v)], np.float64) / _STEPS
 )
 """Weights of the legs in steps of 0.05, shape (171, 3), in the order of `Leg`; none is 0, since a leg without
-weight is not asked and the graph leg leans on the others."""
+weight does not run and the graph leg depends on the others."""
 
 RRF_KS = (1, 2, 5, 10, 20, 60)
 TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""How far the learned weights are followed, as it is tried."""
+"""Values of `learned_share` to try."""
 
 SHAPE = (len(DEPTHS), len(RRF_KS), len(MIXTURES))
 """Recipes of the grid by fan-out, rrf_k and mixture."""
@@ -42,7 +42,7 @@ SHAPE = (len(DEPTHS), len(RRF_KS), len(MIXTURES))
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GridTable:
-    """What recipes are worth: nDCG@10, shape (trusts, n, recipes), recipes flattened from `SHAPE`."""
+    """The quality of recipes: nDCG@10, shape (trusts, n, recipes), recipes flattened from `SHAPE`."""
 
     trusts: tuple[float, ...]
     values: NDArray[np.float32]
@@ -54,7 +54,7 @@ def tabulate(
     trusts: Sequence[float] = TRUSTS,
     progress: Progress = lambda _: None,
 ) -> GridTable:
-    """Replay every recipe of the grid on every query under every trust; `base` says whose legs they are."""
+    """Replay every recipe of the grid on every query under every trust; the legs are those of `base`."""
     n = len(queries)
     everything = np.ones((n, len(Leg)), np.bool_)
     values = np.zeros((len(trusts), n, *SHAPE), np.float32)
@@ -75,20 +75,20 @@ def tabulate(
 
 
 def recipe_at(index: int) -> Recipe:
-    """The recipe at a flat place of the grid."""
+    """The recipe at a flat index of the grid."""
     depth, rrf_k, mixture = np.unravel_index(index, SHAPE)
     weights = {leg: round(float(weight), 2) for leg, weight in zip(Leg, MIXTURES[mixture], strict=True)}
     return Recipe(weights=weights, rrf_k=RRF_KS[rrf_k], fan_out=DEPTHS[depth])
 
 
 def nearest_to(recipe: Recipe) -> tuple[int, int]:
-    """The places on the grid of the fan-out and the rrf_k that are nearest to a recipe's."""
+    """The grid indices of the fan-out and the rrf_k nearest to a recipe's."""
     depths, ks = _doublings(recipe)
     return int(depths.argmin()), int(ks.argmin())
 
 
 def distances(recipe: Recipe) -> Floats:
-    """How far every recipe of the grid is from one, flat: weights first, then k and fan-out in doublings."""
+    """Distance of every recipe of the grid from one, flat: in weights, plus 0.1 per doubling of k and of fan-out."""
     weights = np.abs(MIXTURES - weights_of(recipe)).sum(axis=1)
     depths, ks = _doublings(recipe)
     flat: Floats = (weights + 0.1 * ks[:, None] + 0.1 * depths[:, None, None]).reshape(-1)
@@ -96,12 +96,12 @@ def distances(recipe: Recipe) -> Floats:
 
 
 def _doublings(recipe: Recipe) -> tuple[Floats, Floats]:
-    """How many doublings the fan-outs and the ks of the grid are from a recipe's."""
+    """The distances of the grid's fan-outs and ks from a recipe's, in doublings."""
     return np.abs(np.log2(np.array(DEPTHS) / recipe.fan_out)), np.abs(np.log2(np.array(RRF_KS) / recipe.rrf_k))
 
 
 def _distinct(mixtures: Sequence[Floats]) -> tuple[Floats, NDArray[np.intp]]:
-    """All mixtures below each other, of a block of equal ones the first alone; and where each of a block went."""
+    """All blocks stacked, a block of equal mixtures as one row; and the row of each mixture, by block."""
     kept, places, count = [], [], 0
     for block in mixtures:
         equal = bool((block == block[0]).all())
@@ -114,7 +114,7 @@ def _distinct(mixtures: Sequence[Floats]) -> tuple[Floats, NDArray[np.intp]]:
 def _worth(
     batch: ReplayBatch, row: int, entries: NDArray[np.intp], weights: Floats, share: Floats, found: NDArray[np.intp]
 ) -> Floats:
-    """nDCG@10 of one query under each of some weights (m, 3)."""
+    """nDCG@10 of one query under each row of weights (m, 3)."""
     worth = np.zeros(len(weights))
     if not len(entries):
         return worth

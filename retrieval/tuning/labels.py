@@ -1,4 +1,4 @@
-"""Labelled queries: of evaluation folders, and of what callers said, clicks corrected for where the memory stood."""
+"""Labelled queries: of evaluation folders, and of feedback, with clicks corrected for the rank of the memory."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from retrieval.validation import decode
 LEAST_SEARCHES = 50
 
 LEAST_POSITIVE = 30
-"""Fewer judged searches, or fewer with anything positive, are refused: what they show is chance."""
+"""Fewer judged searches, or fewer with a relevant memory, are refused: their results would be chance."""
 
 MOST_PER_CLICK = 10.0
-"""A click is worth no more than this, however far down it was: rare ones would decide alone."""
+"""Upper limit of a click's weight, whatever its rank: otherwise a few rare ones would decide."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Labelled:
-    """A query with what is known to answer it.
+    """A query with its known answers.
 
     Attributes:
         searched: the database's namespace.
-        intent: as labelled; None for as classified.
-        gains: what each relevant id is worth, above 0; at least one.
-        weight: how much the query counts against the others of its set, above 0.
+        intent: as labelled; None to use the classified one.
+        gains: the gain of each relevant id, above 0; at least one.
+        weight: relative to the other queries of its set, above 0.
     """
 
     query: Query
@@ -52,17 +52,17 @@ class _Metadata(Struct, frozen=True):
 
 
 class _Intents(Struct, frozen=True):
-    """What is needed of a row of `queries.jsonl` beside the query itself."""
+    """The fields read from a row of `queries.jsonl` besides the query itself."""
 
     id: str
     metadata: _Metadata = _Metadata()
 
 
 def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) -> list[Labelled]:
-    """The folder's queries with gold, or so many drawn by `seed`, in the folder's order.
+    """The folder's queries with gold, or `limit` of them drawn by `seed`, in the folder's order.
 
     Raises:
-        InvalidInput: `metadata.intent` is no intent.
+        InvalidInput: `metadata.intent` is not an intent.
     """
     intents = _labelled_intents(folder.path / "queries.jsonl")
     return [
@@ -83,16 +83,16 @@ def content_of(folder: EvaluationFolder) -> str:
 
 
 class Gained(NamedTuple):
-    """What a search's feedback says is worth finding: gains in (0, 1] by memory, empty for nothing; its own weight."""
+    """Gains in (0, 1] of the memories that a search's feedback calls relevant, possibly none; the search's weight."""
 
     gains: dict[str, float]
     weight: float
 
 
 def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bias: float) -> list[Labelled]:
-    """The searches of a namespace with anything positive, in the order of time.
+    """The searches of a namespace with a relevant memory, in order of time.
 
-    `judged` has each search once; those whose judged memories are gone do not count. A place is looked at with
+    `judged` has each search once; those whose judged memories are gone are ignored. Users look at a rank with
     probability (1 / rank) ^ `position_bias`.
 
     Raises:
@@ -126,8 +126,8 @@ def gained_of(judged: Feedback, *, position_bias: float) -> Gained:
     A click at rank r stands for all the times that a relevant memory there was not looked at, so it counts
     min(10, r ^ eta), the inverse of the examination probability (1 / r) ^ eta: Joachims, Swaminathan and
     Schnabel, WSDM 2017, doi:10.1145/3018661.3018699. An explicit `relevant` counts 1 and a rating itself,
-    whatever was shown where; `irrelevant` counts 0 and outweighs a click. What was shown and not clicked says
-    nothing. Within a search gains are divided by the greatest, which is what the search then weighs: the mean
+    at any rank; `irrelevant` counts 0 and overrides a click. A memory shown but not clicked is no evidence. The
+    gains of a search are divided by the greatest, which becomes the weight of the search: the weighted mean
     over searches, divided by the sum of these weights, is the self-normalised estimate (Swaminathan and
     Joachims, NIPS 2015).
     """
@@ -147,7 +147,7 @@ def gained_of(judged: Feedback, *, position_bias: float) -> Gained:
 
 
 def _labelled_intents(file: Path) -> dict[str, Intent]:
-    """`metadata.intent` by query, where it is given."""
+    """`metadata.intent` by query, if given."""
     decoder = msgspec.json.Decoder(_Intents)
     rows = (row for _, row in read_lines(file, lambda line, _: decode(line, decoder)))
     return {row.id: row.metadata.intent for row in rows if row.metadata.intent is not None}

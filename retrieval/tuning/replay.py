@@ -1,10 +1,10 @@
-"""What a profile would have answered to saved queries, all of them at once.
+"""Replays saved queries under a profile, all of them at once.
 
 The noise cut is the pipeline's own function; the arithmetic of `ranking.weighting` and `ranking.fusion` is here on
-arrays, with an axis for the queries or the weights. Some things are nearly but not quite as served: memories that say
-the same thing are known among the best of the saved rankings only; a profile whose recipes differ in fan-out weighs
-legs and candidates by what is found at the nearest that was asked; a leg without weight was asked all the same, and the
-graph leg leans on it. Caps of sources, variety and the order by time play no part.
+arrays, with an axis for the queries or the weights. Some things differ slightly from serving: duplicates are
+only known among the best of the saved rankings; a profile whose recipes differ in fan-out gets its learned weights and
+rescored candidates from the nearest saved fan-out; a leg without weight was run all the same, and the graph leg used
+its results. Source caps, variety and the order by time are ignored.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from retrieval.tuning.runs import Rescoring, SavedQuery
 from retrieval.types.search import Leg
 
 CUTOFF = 10
-"""Places that count."""
+"""Ranks that count."""
 
 LEAST_DEPTH = 2 * CUTOFF
-"""The pipeline never fuses shorter heads of the rankings for an answer of `CUTOFF`."""
+"""The pipeline fuses at least this many of each ranking for an answer of `CUTOFF`."""
 
 UNRANKED = 1_000_000
-"""The rank of what a leg did not find."""
+"""The rank of a candidate that a leg did not find."""
 
 SAME = 1e-12
-"""Scores this near are equal, however they were added up."""
+"""Scores that differ by less are equal: the difference comes from the order of summation."""
 
 _ASIDE = 1e-10
-"""What a fused rank takes off a blended score: of equal ones the better fused comes first."""
+"""Subtracted from a blended score per fused rank, so that equal scores stay in the order of the fusion."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 
 DISCOUNT: Floats = np.append(1 / np.log2(np.arange(CUTOFF) + 2), 0.0)
-"""What a place counts, from the first; the last entry is that of all places beyond."""
+"""The discount of each rank, from the first; the last entry is for all ranks beyond."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +56,7 @@ class Gold:
     Attributes:
         row, column: the query and the candidate that stands for the memory.
         offset: how many relevant memories the same candidate stands for before this one.
-        gain: what it is worth, as a share of the best ranking's.
+        gain: its gain as a share of the ideal DCG.
     """
 
     row: Ints
@@ -67,12 +67,12 @@ class Gold:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RescoredRow:
-    """What the rescorer says of a query.
+    """The rescorer's output for a query.
 
     Attributes:
-        share: how far it is followed.
-        scores: (c,) of the candidates, where it has any.
-        identified: (c,) whether a candidate comes first for an identifier of the query.
+        share: how far to follow it.
+        scores: (c,), the lowest for candidates without one.
+        identified: (c,) whether a candidate comes first because it contains an identifier of the query.
     """
 
     share: float
@@ -85,17 +85,17 @@ class ReplayBatch:
     """Saved queries as arrays; `c` candidates at most, in the order of their ids.
 
     Attributes:
-        rescored: by row, where a rescorer ran.
-        ranks: (n, 3, c) from 1; `UNRANKED` for what a leg did not find.
-        kept: (n, 3) how many of each leg's hits are above its noise.
-        alone: (n,) whether one leg alone found anything, which is then not cut.
-        places: (n, c) how many places of an answer a candidate takes.
-        copies: by row, the columns of candidates that another one stands for, with that one's.
-        gold: what is relevant.
+        rescored: by row, if a rescorer ran.
+        ranks: (n, 3, c) from 1; `UNRANKED` if a leg did not find it.
+        kept: (n, 3) how many of each leg's hits pass its noise cut.
+        alone: (n,) whether only one leg found anything, which is then not cut.
+        places: (n, c) how many ranks of an answer a candidate takes.
+        copies: by row, the columns of duplicates, each with the column of the candidate kept in its place.
+        gold: the relevant memories.
         probabilities: (n, 4) of the intents.
-        in_domain: (n,) how like the classifier's training data the query is.
+        in_domain: (n,) similarity of the query to the classifier's training data.
         fragment_shares: (n,) how much of the query the embedder reads in fragments.
-        learned: (depths, n, 3) weights by what the legs found.
+        learned: (depths, n, 3) weights predicted from the legs' results.
         learned_depths: the depths, ascending.
     """
 
@@ -126,7 +126,7 @@ class Recipes:
 
     @classmethod
     def same(cls, recipe: Recipe, n: int) -> Recipes:
-        """One recipe for all."""
+        """The same recipe for n queries."""
         return cls(
             weights=np.tile(weights_of(recipe), (n, 1)),
             rrf_k=np.full(n, float(recipe.rrf_k)),
@@ -135,20 +135,20 @@ class Recipes:
 
 
 def served_depth(queries: Sequence[SavedQuery], fan_out: int) -> int:
-    """The saved fan-out at which legs look that are asked for one: that, or the next that was asked."""
+    """The saved fan-out to replay a fan-out with: the same, or the next larger one, or else the largest."""
     depths = queries[0].depths
     return min((depth for depth in depths if depth >= fan_out), default=depths[-1])
 
 
 def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None = None) -> ReplayBatch:
-    """At least one query as arrays, with the noise cut of a profile, and rescored if it wants that.
+    """At least one query as arrays, with the noise cut of a profile, and rescored if the profile says so.
 
-    `depth` is the saved fan-out at which the legs looked; None for the profile's.
+    `depth` is the saved fan-out to use; None for the profile's.
     """
     depth = depth or served_depth(queries, profile.fan_out)
     rescoring = profile.rescore and profile.models.rescorer is not None
     hits = [{leg: query.hits(leg, depth) for leg in Leg} for query in queries]
-    # the candidates' columns are in the order of their ids: that of equal scores
+    # the candidates' columns are in the order of their ids, which breaks ties
     columns = [
         {id_: at for at, id_ in enumerate(sorted({id_ for own in each.values() for id_, _ in own}))} for each in hits
     ]
@@ -190,7 +190,7 @@ def batch_of(queries: Sequence[SavedQuery], profile: Profile, depth: int | None 
 
 
 def importance(queries: Sequence[SavedQuery]) -> Floats:
-    """What each query counts, summing to their number; every set counts alike, whatever its size."""
+    """The weight of each query, summing to their number; every set has equal weight, whatever its size."""
     weights = np.array([query.weight for query in queries], np.float64)
     sets = np.array([query.set for query in queries])
     names = np.unique(sets)
@@ -207,7 +207,7 @@ def weights_of(recipe: Recipe) -> Floats:
 
 
 def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
-    """What mode `adaptive` fuses with: the intents' recipes mixed as by `Mixture`, moved towards the learned weights.
+    """The recipes of mode `adaptive`: the intents' recipes mixed as by `Mixture`, moved towards the learned weights.
 
     The vector leg counts less for queries that the embedder reads in fragments.
     """
@@ -225,7 +225,7 @@ def adaptive_recipes(batch: ReplayBatch, profile: Profile) -> Recipes:
 
 
 def learned_at(batch: ReplayBatch, fan_out: Ints) -> Floats:
-    """The learned weights (n, 3) for rankings of that length: of the deepest saved that is not deeper."""
+    """The learned weights (n, 3) for rankings of that length: those of the greatest saved depth up to it."""
     at = np.searchsorted(batch.learned_depths, np.maximum(fan_out, LEAST_DEPTH), side="right") - 1
     learned: Floats = batch.learned[np.maximum(at, 0), np.arange(len(batch))]
     return learned
@@ -248,7 +248,7 @@ def quality(batch: ReplayBatch, recipes: Recipes) -> Floats:
 
 
 class JudgedQueries:
-    """Queries as the legs of a profile answered them, to judge profiles of the same legs and noise cut by nDCG@10."""
+    """Queries with the results of a profile's legs; judges profiles with the same legs and noise cut by nDCG@10."""
 
     def __init__(self, queries: Sequence[SavedQuery], base: Profile) -> None:
         self._queries = queries
@@ -256,7 +256,7 @@ class JudgedQueries:
         self._batches: dict[int, ReplayBatch] = {}
 
     def adaptive(self, profile: Profile) -> Floats:
-        """Each query in mode adaptive; arrays are made once for every fan-out."""
+        """Each query in mode adaptive; arrays are built once per fan-out."""
         depth = served_depth(self._queries, profile.fan_out)
         if depth not in self._batches:
             self._batches[depth] = batch_of(self._queries, self._base, depth)
@@ -264,16 +264,16 @@ class JudgedQueries:
         return quality(batch, adaptive_recipes(batch, profile))
 
     def fixed(self, recipe: Recipe) -> Floats:
-        """Each query with one recipe for all, as mode hybrid has it without the rescorer."""
+        """Each query with the same recipe, as in mode hybrid without the rescorer."""
         plain = structs.replace(self._base, rescore=False)
         batch = batch_of(self._queries, plain, served_depth(self._queries, recipe.fan_out))
         return quality(batch, Recipes.same(recipe, len(batch)))
 
 
 def reciprocals(batch: ReplayBatch, fan_out: Ints, supported: NDArray[np.bool_], rrf_k: Floats) -> Floats:
-    """1 / (rrf_k + rank) of every candidate in every leg, (n, 3, c); 0 beyond the fan-out and in the noise.
+    """1 / (rrf_k + rank) of every candidate in every leg, (n, 3, c); 0 beyond the fan-out and below the noise cut.
 
-    BM25's noise begins below what holds an identifier.
+    BM25's cut keeps all candidates that contain an identifier of the query.
     `supported` (n, 3) says whether a leg has any weight.
     """
     depth = np.maximum(fan_out, LEAST_DEPTH)[:, None]
@@ -295,9 +295,9 @@ def reciprocals(batch: ReplayBatch, fan_out: Ints, supported: NDArray[np.bool_],
 
 
 def final_scores(batch: ReplayBatch, row: int, fused: Floats) -> Floats:
-    """The scores (m, c) that order a query's answer: rescored, and of memories that say the same thing one is left.
+    """The scores (m, c) that order a query's answer: rescored, with one of each group of duplicates left.
 
-    `fused` has the scores (m, c) under several weights, 0 for what is not among the fused. It is written over.
+    `fused` has the scores (m, c) under several weights, 0 for candidates that were not fused. It is overwritten.
     """
     said = batch.rescored.get(row)
     scores = fused if said is None else _blended(fused, said)
@@ -308,13 +308,13 @@ def final_scores(batch: ReplayBatch, row: int, fused: Floats) -> Floats:
 
 
 def _blended(fused: Floats, said: RescoredRow) -> Floats:
-    """`ranking.fusion.blend` on arrays, and what holds an identifier of the query first."""
+    """`ranking.fusion.blend` on arrays, with candidates that contain an identifier of the query first."""
     share, rescored = said.share, said.scores
     there = np.flatnonzero(fused.max(axis=0) > 0)
     place = _places(-np.round(fused[:, there], 12))
     levels = np.unique(-rescored[there], return_inverse=True)[1].astype(np.float64)
     rank = levels[np.newaxis, :] + FIRST_RANK
-    if len(np.unique(levels)) < len(levels):  # candidates that the rescorer finds equal stay in the fusion's order
+    if len(np.unique(levels)) < len(levels):  # equal scores stay in the order of the fusion
         rank = _places(levels * UNRANKED + place)
     scores = np.zeros(fused.shape)
     scores[:, there] = (1 - share) / (BLEND_K + place) + share / (BLEND_K + rank) - _ASIDE * place
@@ -323,7 +323,7 @@ def _blended(fused: Floats, said: RescoredRow) -> Floats:
 
 
 def _places(keys: Floats) -> Floats:
-    """The place of every key (m, c) in its row, from 1; equal keys keep their order."""
+    """The rank of every key (m, c) in its row, from 1; equal keys keep their order."""
     places = np.empty(keys.shape)
     numbers = np.arange(FIRST_RANK, keys.shape[1] + FIRST_RANK, dtype=np.float64)
     np.put_along_axis(places, np.argsort(keys, axis=1, kind="stable"), numbers[np.newaxis, :], axis=1)
@@ -331,7 +331,7 @@ def _places(keys: Floats) -> Floats:
 
 
 def _leaders(query: SavedQuery, column: Mapping[str, int]) -> dict[int, int]:
-    """The column that stands for another one."""
+    """The column kept in the place of each duplicate's."""
     groups = [sorted(column[id_] for id_ in group if id_ in column) for group in query.duplicates]
     return {member: members[0] for members in groups for member in members[1:]}
 
@@ -339,7 +339,7 @@ def _leaders(query: SavedQuery, column: Mapping[str, int]) -> dict[int, int]:
 def _gold(
     query: SavedQuery, row: int, column: Mapping[str, int], leader: Mapping[int, int]
 ) -> list[tuple[int, int, int, float]]:
-    """Row, column, offset and share of the ideal gain of each relevant memory that was found."""
+    """Row, column, offset and share of the ideal DCG of each relevant memory that was found."""
     ideal = dcg(sorted(query.gains.values(), reverse=True)[:CUTOFF])
     taken: Counter[int] = Counter()
     found = []
@@ -351,7 +351,7 @@ def _gold(
 
 
 def _above_noise(hits: Sequence[tuple[str, float]], leg: Leg, profile: Profile) -> int:
-    """How many hits the noise cut leaves."""
+    """How many hits pass the noise cut."""
     least = least_score(leg, hits[0][1], profile) if hits else 0.0
     return sum(score >= least for _, score in hits)
 

@@ -1,4 +1,4 @@
-"""What the legs found for labelled queries, kept in a file so that any profile can be replayed on it."""
+"""The legs' results for labelled queries, kept in a file so that any profile can be replayed on them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from retrieval.profiles.profile import Profile
 from retrieval.types.search import Leg
 
 FORMAT = 3
-"""Counts up when a line changes its meaning; files of another format are collected anew."""
+"""Incremented when a line changes its meaning; files of another format are collected again."""
 
 DEPTHS = (20, 40, 80)
-"""Fan-outs that are tried. Below 20 there are none: an answer of ten is always chosen from twenty of each leg."""
+"""Fan-outs to try. None is below 20: an answer of ten is always chosen from twenty of each leg."""
 
 _OF_THE_FUSION = frozenset(
     {
@@ -28,16 +28,16 @@ _OF_THE_FUSION = frozenset(
         *("vector_noise", "bm25_noise", "source_cap", "diversity"),
     }
 )
-"""Fields of a profile that change nothing in what the legs find."""
+"""Fields of a profile that do not affect the legs' results."""
 
 _Weight = Annotated[float, Meta(ge=0)]
 
 
 class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the rescorer makes of the candidates, whatever their fused order: as `classifier.rescorer.Rescored`.
+    """The rescorer's output for the candidates, which does not depend on their fused order; see `Rescored`.
 
     Attributes:
-        identified: those that hold an identifier of the query and come first.
+        identified: candidates that contain an identifier of the query and so come first.
     """
 
     share: Annotated[float, Meta(ge=0, le=1)]
@@ -46,20 +46,20 @@ class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One labelled query and what was found for it. No text of the query or of a memory.
+    """One labelled query and its results, without the text of the query or of a memory.
 
     Attributes:
-        set: the evaluation set, or the namespace whose feedback it is.
-        intent: as labelled; None for as classified.
-        asked: checksum of the query's text: the same question is never in two folds.
-        weight: how much the query counts against the others of its set, above 0.
+        set: the evaluation set, or the namespace of the feedback.
+        intent: as labelled; None to use the classified one.
+        asked: checksum of the query's text, to keep the same question in one fold.
+        weight: relative to the other queries of its set, above 0.
         probabilities: of the intents, in the order of `Intent`.
-        learned: weights (vector, bm25, graph) that what the legs found asks for, by fan-out.
+        learned: weights (vector, bm25, graph) predicted from the legs' results, by fan-out.
         fragment_share: how much of the query the embedder reads in fragments.
-        rankings: ids with the scores of the vector and the BM25 leg, best first, before any noise is cut.
-        graph: the same of the graph leg by fan-out: it sets out from what the others found at that depth.
+        rankings: ids with the scores of the vector and the BM25 leg, best first, before the noise cut.
+        graph: the same of the graph leg, by fan-out, as it starts from the other legs' hits at that depth.
         duplicates: ids of memories that say the same thing, by group.
-        rescored: what the rescorer says by fan-out; empty where there is none.
+        rescored: the rescorer's output by fan-out; empty without a rescorer.
     """
 
     id: str
@@ -81,29 +81,29 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def depths(self) -> list[int]:
-        """The fan-outs that were asked, ascending."""
+        """The fan-outs that were run, ascending."""
         return sorted(self.graph)
 
     def hits(self, leg: Leg, depth: int) -> list[tuple[str, float]]:
-        """A leg's ranking where that many of each leg are asked for."""
+        """A leg's ranking at a fan-out."""
         return (self.graph[depth] if leg is Leg.GRAPH else self.rankings[leg])[:depth]
 
     @property
     def label(self) -> str:
-        """The intent as labelled, else the likeliest one."""
+        """The labelled intent, or else the most probable one."""
         if self.intent is not None:
             return self.intent.value
         return max(zip(self.probabilities, Intent, strict=True), key=lambda pair: pair[0])[1].value
 
 
 def legs_key(profile: Profile) -> str:
-    """A checksum of what in a profile changes what the legs find."""
+    """A checksum of the fields of a profile that affect the legs' results."""
     fields = {name: value for name, value in msgspec.to_builtins(profile).items() if name not in _OF_THE_FUSION}
     return hashlib.sha256(msgspec.json.encode([FORMAT, depths_of(profile), fields], order="sorted")).hexdigest()
 
 
 def depths_of(profile: Profile) -> list[int]:
-    """The fan-outs that are asked, ascending: those that are tried, and the profile's own in either mode."""
+    """The fan-outs to run, ascending: those to try, and the profile's own in either mode."""
     return sorted({*DEPTHS, *(max(DEPTHS[0], fan_out) for fan_out in (profile.fan_out, profile.fixed.fan_out))})
 
 
@@ -117,15 +117,15 @@ def checksum(parts: Iterable[str | bytes]) -> str:
 
 
 class RunFile:
-    """A file of `SavedQuery` lines that grows as queries are asked and goes on where it stopped."""
+    """A file of `SavedQuery` lines that grows as queries run, and continues after an interruption."""
 
     def __init__(self, path: Path, key: str) -> None:
-        """Use a file, which need not be there; `key` is the checksum of all that its lines depend on."""
+        """Use a file, which need not exist; `key` is the checksum of everything that its lines depend on."""
         self.path = path
         self._head = msgspec.json.encode({"format": FORMAT, "key": key})
 
     def read(self) -> dict[str, SavedQuery]:
-        """The lines by query; none of a file that depends on something else. A torn last line is left out.
+        """The lines by query; none if the file has another key. An incomplete last line is left out.
 
         Raises:
             InvalidInput: a line before the last one that cannot be read.
@@ -137,7 +137,7 @@ class RunFile:
             return {}
         decoder = msgspec.json.Decoder(SavedQuery)
         found: dict[str, SavedQuery] = {}
-        for number, line in enumerate(lines[1:-1], start=2):  # a line counts once its end is there
+        for number, line in enumerate(lines[1:-1], start=2):  # a line is complete once it has its line end
             try:
                 saved = decoder.decode(line)
             except msgspec.DecodeError as exc:
@@ -147,9 +147,9 @@ class RunFile:
 
     @contextmanager
     def appending(self) -> Iterator[Callable[[SavedQuery], None]]:
-        """A function that appends a line after the last whole one; what cannot be continued is begun anew.
+        """A function that appends a line after the last complete one; a file that cannot be continued is replaced.
 
-        Each line is on disk before the next query is asked.
+        Each line is flushed to disk before the next query runs.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("ab+") as file:

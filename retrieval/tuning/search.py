@@ -1,6 +1,6 @@
-"""The search for a better profile: recipes by look-up on a grid, how far to follow them by cross-validation.
+"""The search for a better profile: recipes looked up on a grid, how far to follow them chosen by cross-validation.
 
-A study is the search on all queries, and on parts of them to see what it is worth on queries that it has not seen.
+A study is the search on all queries, and on parts of them to measure its effect on unseen queries.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from retrieval.tuning.replay import (
 from retrieval.tuning.runs import SavedQuery
 
 MARGIN = 0.001
-"""Recipes whose nDCG@10 differs by less are equally good; the one nearest to what there is wins."""
+"""Recipes whose nDCG@10 differs by less are equally good; the one nearest to the current recipe wins."""
 
 PRIORS = (None, 400.0, 100.0, 25.0)
-"""How many queries of all intents an intent's own are weighed against; None: all intents are alike."""
+"""Weight of the mean over all intents, in queries, against an intent's own; None: all intents are alike."""
 
 SHRINKS = (0.5, 1.0)
 INNER_FOLDS = 5
 
 SHARES = (0.1, 0.25, 0.5, 1.0)
-"""Of the queries that are learned from, for the learning curve."""
+"""Shares of the training queries, for the learning curve."""
 
 Rows = NDArray[np.intp]
 
 
 class FitSettings(Struct, frozen=True, kw_only=True):
-    """How far a fit follows what it sees: trust and shrink of the profile, a prior of `PRIORS`."""
+    """How far a fit follows the data: trust and shrink of the profile, a prior of `PRIORS`."""
 
     trust: float
     shrink: float
@@ -55,7 +55,7 @@ class FitSettings(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Data:
-    """What is searched on: saved queries, also as arrays, their worth under the grid, the profile to start from."""
+    """The data of a search: saved queries, also as arrays, their nDCG under the grid, the profile to start from."""
 
     queries: Sequence[SavedQuery]
     batch: ReplayBatch
@@ -65,7 +65,7 @@ class Data:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fit:
-    """A fitted profile; `settings` is None where the base is as good as anything that was tried."""
+    """A fitted profile; `settings` is None if nothing tried is better than the base."""
 
     profile: Profile
     settings: FitSettings | None
@@ -73,13 +73,13 @@ class Fit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Study:
-    """What was found.
+    """The results of a study.
 
     Attributes:
         parts: the held-out folds, as row numbers.
-        held_out: by share of what is learned from, nDCG@10 of each query by a fit that has not seen its fold.
-        fits: by fold, of all that is learned from.
-        final: the fit of all queries; the base where fits do not surpass it on queries that they have not seen.
+        held_out: by share of the training queries, nDCG@10 of each query by a fit that has not seen its fold.
+        fits: by fold, from all its training queries.
+        final: the fit of all queries; the base if the fits do not surpass it on unseen queries.
     """
 
     data: Data
@@ -90,18 +90,18 @@ class Study:
 
 
 def data_of(queries: Sequence[SavedQuery], base: Profile, progress: Progress = lambda _: None) -> Data:
-    """Queries that the base's legs answered with their worth under every recipe of the grid.
+    """The search data of queries that the base's legs answered.
 
-    `progress` is told of each query and fan-out.
+    `progress` is called for each query and fan-out.
     """
     table = tabulate(queries, base, sorted({*TRUSTS, base.learned_share}), progress)
     return Data(queries=queries, batch=batch_of(queries, base), table=table, base=base)
 
 
 def study(data: Data, *, count: int, seed: int, progress: Progress = lambda _: None) -> Study:
-    """Fit on all but each fold and on parts of that, then on everything.
+    """Fit without each fold, on all and on parts of the other queries, then on everything.
 
-    `progress` is told of each fit; there are at most `count * len(SHARES) + 1`.
+    `progress` is called for each fit; there are at most `count * len(SHARES) + 1`.
     """
     n = len(data.queries)
     parts = folds(data.queries, count, seed=seed)
@@ -124,7 +124,7 @@ def study(data: Data, *, count: int, seed: int, progress: Progress = lambda _: N
 
 
 def candidates(table: GridTable) -> list[FitSettings]:
-    """What is tried, the simplest first."""
+    """The settings to try, the simplest first."""
     return [
         FitSettings(trust=trust, shrink=shrink, prior=prior)
         for prior in PRIORS
@@ -134,10 +134,10 @@ def candidates(table: GridTable) -> list[FitSettings]:
 
 
 def fit(data: Data, rows: Rows, *, seed: int) -> Fit:
-    """The best profile by what some of the queries show.
+    """The best profile for some of the queries.
 
-    How far to follow them is chosen on inner folds: settings win by their mean there, and only if that is above
-    the base's by more than the standard error of the difference.
+    The settings are chosen on inner folds, by their mean there; they must beat the base by more than the standard
+    error of the difference.
     """
     tried = candidates(data.table)
     queries = [data.queries[row] for row in rows]
@@ -161,7 +161,7 @@ def fit(data: Data, rows: Rows, *, seed: int) -> Fit:
 
 
 class Fitter:
-    """Makes profiles of some rows; what all settings share is computed once."""
+    """Fits profiles to some rows; what all settings share is computed once."""
 
     def __init__(self, data: Data, rows: Rows) -> None:
         weights = importance([data.queries[row] for row in rows])
@@ -176,7 +176,7 @@ class Fitter:
         self.fixed = recipe_at(_nearest_of_best(self.fixed_worth, distances(data.base.fixed)))
 
     def worth(self, settings: FitSettings, number: int) -> Floats:
-        """What every recipe of the grid is worth for an intent by number, flat: queries count by its probability."""
+        """The quality of every recipe of the grid for an intent, flat; its probability weighs the queries."""
         at = self._trusts.index(settings.trust)
         overall: Floats = self._overall[at]
         if settings.prior is None:
@@ -197,7 +197,7 @@ class Fitter:
 
 
 def _nearest_of_best(worth: Floats, away: Floats | Rows) -> int:
-    """Of those that are as good as the best, the one least far away; of equally far ones the first."""
+    """Of those as good as the best, the nearest; of equally near ones, the first."""
     good = np.flatnonzero(worth >= worth.max() - MARGIN)
     return int(good[np.argmin(away[good])])
 
@@ -205,8 +205,8 @@ def _nearest_of_best(worth: Floats, away: Floats | Rows) -> int:
 def folds(queries: Sequence[SavedQuery], count: int, *, seed: int) -> list[Rows]:
     """Split queries into at most `count` parts of about the same size; row numbers of each part, none empty.
 
-    In a set of several namespaces each namespace stays whole, so that what is held out was talked of nowhere
-    in what is learned from; elsewhere the queries are dealt out, those of the same words together.
+    In a set of several namespaces each namespace stays whole, so that no held-out namespace is trained on; in others
+    queries are dealt out one by one, equal texts together.
     """
     spaces = Counter(name for name, _ in {(query.set, query.namespace) for query in queries})
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -217,7 +217,7 @@ def folds(queries: Sequence[SavedQuery], count: int, *, seed: int) -> list[Rows]
     dealt = sorted((names[at] for at in rng.permutation(len(names))), key=lambda name: -len(groups[name]))
     parts: list[list[int]] = [[] for _ in range(count)]
     filled: Counter[tuple[str, int]] = Counter()
-    for name in dealt:  # the largest first, each to where least of its set, then least of all, has gone
+    for name in dealt:  # the largest first, each to the part with the least of its set, then the least of all
         at = min(range(count), key=lambda part: (filled[name[0], part], len(parts[part])))
         parts[at] += groups[name]
         filled[name[0], at] += len(groups[name])

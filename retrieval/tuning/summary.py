@@ -1,4 +1,4 @@
-"""What a tuning found, as it is printed, drawn and written."""
+"""The results of a tuning, as they are printed, drawn and written."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from retrieval.tuning.search import FitSettings, Fitter, Study
 from retrieval.types.evaluation import Estimate
 
 FIXED = "fixed"
-"""What the recipe of no intent is called beside those of the intents."""
+"""The name of the recipe without an intent, beside those of the intents."""
 
 HELD_OUT = "tuned (held out)"
-"""The system of fits, each on the fold that it has not seen."""
+"""The system of the fits, each on the fold that it has not seen."""
 
 LEAST_LABELLED = 20
-"""Fewer labelled intents make no reliability diagram."""
+"""Minimum number of labelled intents for a reliability diagram."""
 
 
 class Score(Struct, frozen=True, kw_only=True):
-    """A system's mean nDCG@10 over all queries; every set counts alike."""
+    """A system's mean nDCG@10 over all queries; every set has equal weight."""
 
     system: str
     ndcg: Estimate
@@ -52,7 +52,7 @@ class Point(Struct, frozen=True, kw_only=True):
 
 
 class Landscape(Struct, frozen=True, kw_only=True):
-    """What mixtures of the legs are worth for an intent or `fixed`, at the k and fan-out that were chosen for it."""
+    """The nDCG of mixtures of the legs for an intent or `fixed`, at the k and fan-out chosen for it."""
 
     name: str
     mixtures: list[tuple[float, float, float]]
@@ -61,7 +61,7 @@ class Landscape(Struct, frozen=True, kw_only=True):
 
 
 class ConfidenceBin(Struct, frozen=True, kw_only=True):
-    """Queries of about the same confidence, and how often their likeliest intent is the labelled one."""
+    """Queries of about the same confidence, and how often their most probable intent is the labelled one."""
 
     n: int
     confidence: float
@@ -69,17 +69,17 @@ class ConfidenceBin(Struct, frozen=True, kw_only=True):
 
 
 class Tuning(Struct, frozen=True, kw_only=True):
-    """What a tuning found.
+    """The results of a tuning.
 
     Attributes:
-        label: of the profile that was stored; None where none was.
-        profile: what was found; the base where nothing better was.
-        settings: how far the search followed what it saw; None where nothing better was found.
+        label: the stored profile's; None if none was stored.
+        profile: the best profile found; the base if nothing better was found.
+        settings: how far the search followed the data; None if nothing better was found.
         fold_settings: the same for each fold that was held out.
-        sets: queries by set.
+        sets: number of queries by set.
         landscapes: of the fixed recipe and of each intent.
-        reliability: of the classified intents; None where too few are labelled.
-        source: what was learned from.
+        reliability: of the classified intents; None if too few are labelled.
+        source: a description of the training data.
     """
 
     label: str | None
@@ -137,7 +137,7 @@ def curve_of(study: Study, *, seed: int) -> list[Point]:
 
 
 def landscapes_of(study: Study) -> list[Landscape]:
-    """The mixtures' worth for the fixed recipe and for every intent, as the final fit saw it."""
+    """The mixtures' nDCG for the fixed recipe and for every intent, as the final fit saw it."""
     fitter = Fitter(study.data, np.arange(len(study.data.queries)))
     profile = study.final.profile
     settings = study.final.settings or FitSettings(trust=profile.learned_share, shrink=profile.shrink, prior=100.0)
@@ -161,7 +161,7 @@ def landscapes_of(study: Study) -> list[Landscape]:
 
 
 def reliability_of(queries: Sequence[SavedQuery]) -> list[ConfidenceBin] | None:
-    """Confidence against accuracy of the classified intents; None where too few are labelled."""
+    """Confidence against accuracy of the classified intents; None if too few are labelled."""
     labelled = [query for query in queries if query.intent is not None]
     if len(labelled) < LEAST_LABELLED:
         return None
