@@ -1,1 +1,1 @@
-"""Reports for people: tables in print and Markdown, charts, HTML pages."""
+"""Reports: tables for terminals and Markdown, charts, HTML pages."""

@@ -17,22 +17,22 @@ _ROW = 0.34
 """Inches per row of a chart."""
 
 _DIGIT = 0.015
-"""The share of a bar that a digit takes, by number of panels side by side."""
+"""The width of a digit as a share of the whole bar, by number of panels side by side."""
 
 _MARKS = "osD^vPX*"
 _LEGEND_COLUMNS = 4
 
 _HEIGHT = 3**0.5 / 2
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, _HEIGHT]])
-"""Where a mixture of one leg alone stands: vector, bm25, graph."""
+"""The corners of the triangle, for one leg alone: vector, bm25, graph."""
 
 _COLOURS = "viridis"
-"""Readable on light and on dark paper, and without telling red from green."""
+"""Readable on light and dark backgrounds and by colour-blind people."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """The values of one system; the first of several stands out. `low` and `high` bound them, where they are given."""
+    """The values of one system; the first of several is highlighted. `low` and `high` are optional bounds."""
 
     name: str
     values: Sequence[float]
@@ -42,7 +42,7 @@ class Series:
 
 
 def interval_rows(panels: Mapping[str, Mapping[str, tuple[Estimate, bool]]], label: str) -> str:
-    """A panel per measure, a row per name: the interval around its mean, whose mark is filled where that is sure."""
+    """A panel per measure, a row per name: its interval, and its mean as a mark that is filled if significant."""
     names = list(next(iter(panels.values())))
     with drawing(_WIDTH, 0.9 + _ROW * len(names), panels=len(panels)) as (figure, axes_of):
         for axes, (title, rows) in zip(axes_of, panels.items(), strict=True):
@@ -59,7 +59,7 @@ def interval_rows(panels: Mapping[str, Mapping[str, tuple[Estimate, bool]]], lab
 
 
 def dot_rows(names: Sequence[str], series: Sequence[Series], title: str, label: str) -> str:
-    """A row per name with a dot per system, and the interval of those that have one."""
+    """A row per name with a dot per system, and its interval if there is one."""
     rows = range(len(names))
     with drawing(_WIDTH, 0.8 + _legend_height(len(series)) + _ROW * len(names)) as (figure, (axes,)):
         for number, each in reversed(list(enumerate(series))):
@@ -109,7 +109,7 @@ def line_chart(
 def outcome_bars(
     panels: Mapping[str, Sequence[Sequence[float]]], names: Sequence[str], label: str, *, percent: bool = False
 ) -> str:
-    """A bar per name of what is won, tied and lost, in numbers or per cent; panels side by side."""
+    """A bar per name of wins, ties and losses, in numbers or per cent; panels side by side."""
     with drawing(_WIDTH, 1.1 + _ROW * len(names), panels=len(panels)) as (figure, axes_of):
         for axes, (title, counts) in zip(axes_of, panels.items(), strict=True):
             table = np.array(counts, np.float64)
@@ -137,7 +137,7 @@ def outcome_bars(
 
 
 def bar_chart(values: Mapping[str, float], title: str, label: str, *, upper: Sequence[float] = ()) -> str:
-    """A bar per name with a line up to `upper`; without that on a logarithmic axis, the first one standing out."""
+    """A bar per name with a line up to `upper`; without `upper`, a logarithmic axis and the first bar highlighted."""
     rows = range(len(values))
     with drawing(_WIDTH, 0.8 + _ROW * len(values)) as (figure, (axes,)):
         colours = [SERIES[0] if upper or not row else SERIES[7] for row in rows]
@@ -157,7 +157,7 @@ def bar_chart(values: Mapping[str, float], title: str, label: str, *, upper: Seq
 def mixtures_chart(
     landscapes: Mapping[str, tuple[Sequence[Sequence[float]], Sequence[float], Sequence[float]]], label: str
 ) -> str:
-    """A triangle per name: mixtures (n, 3) of the legs, coloured by what each is worth, and the chosen one."""
+    """A triangle per name: mixtures (n, 3) of the legs, coloured by quality, and the chosen one."""
     with drawing(_WIDTH, 2.3, panels=len(landscapes)) as (figure, panels):
         for axes, (title, (mixtures, worth, chosen)) in zip(panels, landscapes.items(), strict=True):
             at = np.array(mixtures) @ _CORNERS
@@ -194,7 +194,7 @@ def reliability_chart(bins: Sequence[tuple[int, float, float]], label: str) -> s
 
 
 def confusion_chart(confusion: Sequence[Sequence[int]], names: Sequence[str], label: str) -> str:
-    """Truth by prediction: the stronger a square, the larger its share of the row."""
+    """Truth by prediction: the stronger the colour, the larger the share of the row."""
     with drawing(6.0, 4.4) as (figure, (axes,)):
         for row, counts in enumerate(confusion):
             for column, count in enumerate(counts):
@@ -217,7 +217,7 @@ def _name_rows(axes: Axes, names: Sequence[str], *, grid: bool = False) -> None:
 
 
 def _look(number: int) -> tuple[str, str]:
-    """Colour and mark of a system. From the ninth on colours come again with other marks: no two look alike."""
+    """Colour and mark of a system. From the ninth on, colours repeat with other marks: no two look alike."""
     return SERIES[number % len(SERIES)], _MARKS[(number + number // len(SERIES)) % len(_MARKS)]
 
 
@@ -227,7 +227,7 @@ def _legend_height(names: int) -> float:
 
 
 def _legend(figure: Any, axes: Axes, *, reverse: bool = False) -> None:
-    """Below the chart, in the order of the systems even where they were drawn the other way round."""
+    """Below the chart, in the order of the systems; `reverse` if they were drawn in the opposite order."""
     handles, labels = axes.get_legend_handles_labels()
     step = -1 if reverse else 1
     columns = min(_LEGEND_COLUMNS, len(labels))

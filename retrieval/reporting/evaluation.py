@@ -105,7 +105,7 @@ def verdict_lines(figures: Figures) -> list[str]:
 
 
 def tables(figures: Figures) -> list[Table]:
-    """All that there is something to show in."""
+    """All tables that are not empty."""
     return [
         *quality_tables(figures),
         *versus_tables(figures),
@@ -117,7 +117,7 @@ def tables(figures: Figures) -> list[Table]:
 
 
 def verdict_tables(sets: Sequence[Summary]) -> list[Table]:
-    """The verdicts of several sets, a row per set; none where there are none to set side by side."""
+    """The verdicts of several sets, a row per set; none for fewer than two sets."""
     judged = [summary for summary in sets if summary.figures.verdicts]
     if len(judged) < 2:
         return []
@@ -130,7 +130,7 @@ def verdict_tables(sets: Sequence[Summary]) -> list[Table]:
 
 
 def set_tables(macro: Figures, sets: Sequence[Summary]) -> list[Table]:
-    """A table per measure that is tested: a row per set and one of the mean, a column per system."""
+    """A table per tested measure: a row per set and one for the mean, a column per system."""
     parts = {test.baseline for test in macro.ablations}
     systems = [cell.system for cell in macro.cells if cell.system not in parts]
     found = []
@@ -159,7 +159,7 @@ def quality_tables(figures: Figures) -> list[Table]:
 
 
 def versus_tables(figures: Figures) -> list[Table]:
-    """The judged system against each other one."""
+    """The judged system against every other one."""
     return _tests("paired tests", figures.versus)
 
 
@@ -169,7 +169,7 @@ def stage_tables(figures: Figures) -> list[Table]:
 
 
 def outcome_tables(figures: Figures) -> list[Table]:
-    """Queries that are won, tied and lost in the tests, a row per group of queries."""
+    """Wins, ties and losses in the tests, a row per group of queries."""
     won = f"won/tied/lost in {HEADINGS[MEASURES[0]]}"
     return [
         _outcomes(title, figures.outcomes, pair_names(tests))
@@ -187,7 +187,7 @@ def ablation_tables(figures: Figures) -> list[Table]:
 
 
 def running_table(running: Sequence[Running]) -> Table:
-    """How long searches took and what failed in them: legs, or the rescorer."""
+    """How long searches took and which parts failed: legs, or the rescorer."""
     return Table(
         title="running",
         headings=["system", "median ms", "95 % ms", "failed"],
@@ -221,7 +221,7 @@ def budget_tables(figures: Figures) -> list[Table]:
 
 
 def _outcomes(title: str, found: Sequence[OutcomeCounts], names: Mapping[str, str]) -> Table:
-    """Counts by group; of the mean over sets, percentages."""
+    """Counts by group; percentages for the mean over sets."""
     rows: dict[str, list[str]] = {}
     for outcome in found:
         if outcome.pair in names and outcome.measure == MEASURES[0]:
@@ -234,7 +234,7 @@ def _outcomes(title: str, found: Sequence[OutcomeCounts], names: Mapping[str, st
 
 
 def _verdict(verdict: YardstickVerdict) -> str:
-    """The difference, the leg where it is one, and `worse` if it is."""
+    """The difference, the leg if that is the yardstick, and `worse` if so judged."""
     test = verdict.versus
     leg = test.baseline if verdict.yardstick == BEST_LEG else ""
     return " ".join(

@@ -1,4 +1,4 @@
-"""An evaluation as an HTML page: tables, charts, and what they come from."""
+"""An evaluation as an HTML page: tables, charts and provenance."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from retrieval.reporting.page import Fact, Part, Section, render_page
 from retrieval.reporting.table import Table
 
 PANELS = 3
-"""Most pairs that find room side by side."""
+"""Maximum number of panels side by side."""
 
 _METHOD = (
     "Means over queries with 95 % bootstrap intervals. Differences are paired; their p is that of a randomisation test "
@@ -73,7 +73,7 @@ def _set(summary: Summary) -> Section:
 
 
 def _not_stored(summary: Summary) -> Iterator[Part]:
-    """Rows of the corpus that the database does not hold, and why."""
+    """Rows of the corpus that were not stored, and why."""
     if summary.ingestion.rejected:
         rows = [[str(row.line), row.id, row.error] for row in summary.ingestion.rejected]
         yield Part(tables=[Table(title="not stored", headings=["line", "id", "why"], rows=rows)])
@@ -119,7 +119,7 @@ def _figures(figures: Figures, name: str) -> Iterator[Part]:
 
 
 def _differences_chart(tests: Sequence[Versus], label: str) -> str:
-    """What each pair's first system brings in every measure; filled where it is significant."""
+    """The gain of each pair's first system in every measure; filled if significant."""
     names = pair_names(tests)
     panels = {
         f"{HEADINGS[measure]} that it brings": {
@@ -164,7 +164,7 @@ def _budgets_chart(figures: Figures, systems: Sequence[str], label: str) -> str:
 
 
 def _won(tests: Sequence[Versus], figures: Figures, name: str, caption: str) -> Iterator[Part]:
-    """Bars of some tests: over all queries in each measure, and in nDCG@10 by group where there are several."""
+    """Bars of some tests: over all queries in each measure, and in nDCG@10 by group if there are several."""
     title, names = f"{name}: queries won, tied and lost", pair_names(tests)
     by_measure: dict[str, list[tuple[int, int, int]]] = {HEADINGS[measure]: [] for measure in MEASURES}
     for test in tests:
@@ -177,7 +177,7 @@ def _won(tests: Sequence[Versus], figures: Figures, name: str, caption: str) -> 
         return
     kind = "set" if MACRO_SETS in groups else "type of query"
     pairs = list(names)
-    width = -(-len(pairs) // -(-len(pairs) // PANELS))  # charts of about as many panels each
+    width = -(-len(pairs) // -(-len(pairs) // PANELS))  # about the same number of panels per chart
     for start in range(0, len(pairs), width):
         some = pairs[start : start + width]
         shares = {names[pair]: [(each.won, each.tied, each.lost) for each in own if each.pair == pair] for pair in some}

@@ -15,9 +15,9 @@ Fact = str | Sequence[str] | Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """A piece of a section: what is given of it is shown, in this order.
+    """A piece of a section; the fields that are set are shown, in this order.
 
-    Rows of the system `judged` stand out in the tables, which a `fold` of that name hides at first.
+    Rows of the system `judged` are highlighted in the tables, which are folded under the name `fold` if set.
     """
 
     text: str = ""
@@ -33,7 +33,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Section:
-    """A heading with what stands below; `anchor` makes it a place to go to from the top."""
+    """A heading with its content; with an `anchor` it is linked from the top."""
 
     heading: str
     parts: Sequence[Part]
@@ -41,7 +41,7 @@ class Section:
 
 
 def render_page(title: str, lead: Sequence[Part], facts: Mapping[str, Fact], sections: Sequence[Section]) -> str:
-    """The page as HTML: every text is escaped, charts are taken as they are."""
+    """The page as HTML: every text is escaped, charts are inserted unchanged."""
     templates = Environment(
         loader=PackageLoader(__package__, "."),
         autoescape=True,

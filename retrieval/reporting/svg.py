@@ -1,4 +1,4 @@
-"""Charts as SVG that takes its colours from the page it stands in."""
+"""Charts as SVG that takes its colours from the page around it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 INK, FAINT, PAPER = "#010101", "#020202", "#030303"
-"""Text and axes; grid lines; the background. Stand-ins that `render` makes variables of the page's style sheet."""
+"""Text and axes; grid lines; the background: placeholders, for which `render` inserts the page's CSS variables."""
 
 SERIES = tuple(f"#0401{number:02x}" for number in range(1, 9))
-"""Colours of what is drawn, the first for the system that is judged."""
+"""Colours of the data, the first for the judged system."""
 
 WIN, TIE, LOSS = "#050101", "#050102", "#050103"
 
@@ -36,7 +36,7 @@ _STYLE: dict[Any, Any] = {  # the type of the keys differs between releases of m
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": INK,
-    "text.parse_math": False,  # names of sets, types and systems are no formulas
+    "text.parse_math": False,  # names of sets, types and systems may contain "$"
     "axes.edgecolor": FAINT,
     "axes.facecolor": "none",
     "axes.labelcolor": INK,
@@ -61,7 +61,7 @@ _STYLE: dict[Any, Any] = {  # the type of the keys differs between releases of m
 
 @contextmanager
 def drawing(width: float, height: float, *, panels: int = 1) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure of so many inches with panels side by side that share their vertical axis."""
+    """A figure, with its size in inches, and panels side by side that share their vertical axis."""
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(1, panels, sharey=True, squeeze=False)
@@ -69,7 +69,7 @@ def drawing(width: float, height: float, *, panels: int = 1) -> Iterator[tuple[F
 
 
 def render(figure: Figure, label: str) -> str:
-    """The figure as an `svg` element with that accessible name, which is not escaped yet. Call it within `drawing`."""
+    """The figure as an `svg` element with an accessible name, given unescaped. Call it within `drawing`."""
     label, buffer = escape(label), io.StringIO()
     # ids must differ between the charts of a page, and be the same for the same chart
     with matplotlib.rc_context({"svg.hashsalt": label}):
@@ -83,7 +83,7 @@ def render(figure: Figure, label: str) -> str:
 
 
 def standalone(svg: str) -> str:
-    """The `svg` element as a file of its own, with the colours that the pages' style sheet would give it."""
+    """The `svg` element as a separate file, with the colours of the pages' style sheet."""
     style = Path(__file__).with_name("page.css").read_text(encoding="utf-8").partition("\n* {")[0]
     end = svg.index(">") + 1
     return f"{svg[:end]}<style>{style}</style>{svg[end:]}\n"

@@ -10,7 +10,7 @@ from retrieval.types.evaluation import Estimate
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
-    """A title, the columns' headings, and rows of as many texts."""
+    """A title, the columns' headings, and rows of equal length."""
 
     title: str
     headings: Sequence[str]
@@ -33,7 +33,7 @@ def aligned(table: Table) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The table below a heading of its own."""
+    """The table below a heading with its title."""
     lines = [table.headings, ["---"] * len(table.headings), *table.rows]
     return "\n".join([f"## {table.title}", "", *(f"| {' | '.join(line)} |" for line in lines)])
 
@@ -49,12 +49,12 @@ def show_interval(found: Estimate, *, signed: bool = False) -> str:
 
 
 def show_share(share: float, *, signed: bool = False) -> str:
-    """A number between -1 and 1 in three digits, such as `.482`."""
+    """A number between -1 and 1 with three digits, such as `.482`."""
     return format(share, "+.3f" if signed else ".3f").replace("0.", ".", 1)
 
 
 def show_counts(counts: Mapping[str, int]) -> str:
-    """How many there are of each kind.
+    """The number of each kind.
 
     >>> show_counts({"updated": 1, "created": 12})
     '12 created, 1 updated'

@@ -1,4 +1,4 @@
-"""What `trivet train` shows: are probabilities what they say, and what is taken for what."""
+"""The charts of `trivet train`: calibration of the probabilities, and confusion of the intents."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from retrieval.reporting.svg import standalone
 
 
 def write_charts(out: Path, trained: Trained, html: Path | None) -> None:
-    """Write `calibration.svg` and `confusion.svg` into the folder, and a page with both where one is wanted."""
+    """Write `calibration.svg` and `confusion.svg` into the folder, and a page with both if `html` is given."""
     figures, intents = trained.with_embedding, [intent.replace("_", " ") for intent in INTENTS]
     bins = [(each.count, each.confidence, each.accuracy) for each in trained.reliability]
     calibration = reliability_chart(bins, "Reliability of the probabilities")

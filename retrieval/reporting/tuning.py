@@ -11,7 +11,7 @@ from retrieval.types.search import Leg
 
 
 def headline(tuning: Tuning) -> str:
-    """What was learned from what."""
+    """Queries, folds, seed and duration."""
     sets = ", ".join(f"{name} {count}" for name, count in tuning.sets.items())
     queries = counted(sum(tuning.sets.values()), "query", "queries")
     held_out = counted(tuning.gate.folds, "fold", "folds") if tuning.gate.folds else "no folds"
@@ -19,7 +19,7 @@ def headline(tuning: Tuning) -> str:
 
 
 def outcome(tuning: Tuning) -> str:
-    """What was found, in a sentence."""
+    """The result, in a sentence."""
     if not tuning.improved:
         return f"nothing better than {tuning.base} was found; no version was stored"
     stored = f"stored as {tuning.label}" if tuning.label is not None else "found, not stored"
@@ -67,7 +67,7 @@ def gate_table(report: GateReport) -> Table:
 
 
 def gate_lines(report: GateReport) -> list[str]:
-    """The verdict and what speaks against the candidate."""
+    """The verdict and the objections to the candidate."""
     if report.passed:
         return [f"gate: passed; {report.candidate} is not worse than {report.baseline}"]
     return [f"gate: refused {report.candidate}", *(f"  {reason}" for reason in report.reasons)]
@@ -77,7 +77,7 @@ _COMPARISON = ("n", "candidate", "baseline", "difference", "p", "won", "tied", "
 
 
 def comparison_cells(found: PairedComparison) -> list[str]:
-    """In the order of their headings."""
+    """The cells of a comparison, in the order of the headings."""
     return [
         str(found.n),
         f"{found.candidate:.4f}",
