@@ -85,7 +85,7 @@ class IntentClassifier:
 
 
 def open_session(model: Path | bytes) -> ort.InferenceSession:
-    """Open a model, from a file or serialised: a run takes the thread that calls it, and idle ones use no CPU."""
+    """Open a model, from a file or serialised: runs use the calling thread, and idle sessions no CPU."""
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -1,7 +1,7 @@
 """The arrays of a rescorer, read from the metadata of its ONNX file.
 
-They repeat the constants of the ONNX graph, whose trees ONNX Runtime evaluates in ten times the time of the compiled
-kernel; `classifier.training.arrays` adds them to the file.
+They repeat the constants of the ONNX graph, whose trees the compiled kernel evaluates ten times as fast as ONNX
+Runtime; `classifier.training.arrays` adds them to the file.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _NEAR, _FAR = 5, 20
 
 
 Candidate: TypeAlias = Any
-"""What identifies a memory among the candidates of a query: its id, a string, or its number among them."""
+"""Identifies a memory among the candidates of a query: its id, a string, or its number among them."""
 
 
 class LegScores(NamedTuple):

@@ -37,8 +37,8 @@ class Rescored(msgspec.Struct, frozen=True, kw_only=True):
         scores: of the `top_rows` candidates; only their order within the query is meaningful.
         relevance: gives the calibrated probabilities that some of the candidates answer the query.
         in_domain: similarity of the memories to those of the training data, in [0, 1]; 0 is unlike all of them.
-        share: how far to follow the order, in [0, 1]: wholly on memories like those of the training data, on others as
-            far as it helped on sets that it had not seen.
+        share: how far to follow the order, in [0, 1]: fully on memories like those of the training data, on others as
+            far as it helped on unseen sets.
     """
 
     scores: Mapping[Candidate, float]

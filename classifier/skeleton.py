@@ -81,7 +81,7 @@ def skeleton(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
 
 
 def counts(masked: Sequence[str], words: Sequence[str]) -> list[int]:
-    """The counts of joints in a query, each one-hot over a few indices: ascending, in [0, COUNT_DIM)."""
+    """The counts of a query's parts, each one-hot over a few indices: ascending, in [0, COUNT_DIM)."""
     tally = Counter(masked).get
     relations = tally("R", 0) + tally("R'", 0) + tally("Rs", 0)
     kinds = tally("T", 0) + tally("T'", 0) + tally("Ts", 0)

@@ -64,7 +64,7 @@ _QUESTION_WORDS = tuple(
     )
 )
 _MOST_CHARS = 4_000
-"""Most characters read of a text; more would not change its traits."""
+"""Maximum number of characters read; more would not change the traits."""
 
 # Caps of the counted traits, of two or three bits; 15 bits in all, with the number of words above them.
 _MOST_FIRST_PERSON, _MOST_LIKING, _MOST_CAPITALS, _MOST_SYMBOLS = 3, 3, 5, 3

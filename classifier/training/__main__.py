@@ -16,17 +16,17 @@ from classifier.training.judge import fold_answers, judge
 from classifier.training.metrics import measure, softmax
 
 EMBEDDERS = {"intent.onnx": bundled_embedder, "intent.multilingual.onnx": multilingual_embedder}
-"""By the file of the model that reads their vectors."""
+"""By file name of the model that reads their vectors."""
 
 
 def train(embed: Embed, *, path: Path, judge_folder: Path | None, seed: int) -> str:
-    """Train, export, verify, evaluate and write everything; the card. The same seed gives the same bytes.
+    """Train, export, verify, evaluate and write everything; returns the card. The same seed gives the same bytes.
 
     Args:
-        embed: as in serving.
+        embed: the embedder used in serving.
         path: the model, beside which its card is written, and a line in `SHA256SUMS`.
         judge_folder: labelled queries to report on; the written model is never trained on them.
-        seed: of everything random.
+        seed: for everything random.
 
     Raises:
         ValueError: the data are malformed or share a text with the judging set, or the exported model differs from

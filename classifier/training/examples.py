@@ -22,7 +22,7 @@ _LENGTH_BYTES = 4
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
-    """A query of an evaluation set with its candidates, the ids of those that are relevant, and the legs' results.
+    """A query of an evaluation set with its candidates, the ids of the relevant ones, and the legs' results.
 
     `fused` are the candidates in the order of the fusion with the fixed weights.
     """

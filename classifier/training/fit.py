@@ -118,10 +118,10 @@ def learn(
     """Fit a model, and cross-validate it on folds it has not seen.
 
     Folds keep topics together (k-means clusters of the embeddings), and copies with their original: temperature and
-    in_domain are fitted on queries that are new to the model, as those in serving are. Of queries in other languages
-    only the copies are kept together, as a cluster of them is all that is written in a script.
+    in_domain are fitted on queries that are new to the model, as those in serving are. Queries in other languages
+    are only kept together with their copies, as their clusters would each contain all queries in a script.
 
-    The seed decides on the clusters and on the out-of-domain texts; `advance` is called FOLDS + 1 times in all.
+    The seed determines the clusters and the out-of-domain texts; `advance` is called FOLDS + 1 times in all.
     """
     found = [_answers(data, train, test, seed, advance) for train, test in _folds(data, seed)]
     held = HeldOut(*(np.concatenate(parts) for parts in zip(*found, strict=True)))

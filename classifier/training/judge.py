@@ -1,4 +1,4 @@
-"""Evaluates on queries from elsewhere: as they are, altered, in other languages, and against texts that are no queries.
+"""Evaluates on queries from elsewhere: unchanged, altered, in other languages, and against texts that are not queries.
 
 The classifier is judged without training on the judging set, and in cross-validation with the training data.
 """
@@ -67,7 +67,7 @@ def judge(
 ) -> IntentVerdict:
     """Evaluate the classifier on labelled queries, at least one, that it was not trained on.
 
-    `folds` is the result of `fold_answers` for them; the seed decides on the typos and stories in altered queries.
+    `folds` is the result of `fold_answers` for them; the seed determines the typos and stories in altered queries.
     """
     labels = _labels_of(queries)
     foreign, strange = _texts("held_out.jsonl", "language"), _texts("out_of_domain.jsonl", "kind")
@@ -117,7 +117,7 @@ def fold_answers(
 ) -> NDArray[np.float64]:
     """Cross-validate the judging set, adding the training data to every fold.
 
-    The seed decides on the folds (stratified by intent) and on the augmentation; the temperature is that of the model
+    The seed determines the folds (stratified by intent) and the augmentation; the temperature is that of the model
     trained without the judging set.
 
     Returns:
@@ -165,7 +165,7 @@ def _auroc(
 
 
 def _texts(name: str, source: str) -> list[LabelledQuery]:
-    """The texts of a file of our own, never trained on; those that are no queries have some intent."""
+    """The texts of a file of our own, never trained on; texts that are not queries get an arbitrary intent."""
     return [
         LabelledQuery(text=row["text"], intent=Intent(row.get("intent", INTENTS[0])), source=row[source])
         for row in json_lines(DATA / name)

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 ALPHA = 10.0
-"""Of the ridge; features are standardised, and the weights of all rows sum to the number of sets."""
+"""Ridge penalty; features are standardised, and the weights of all rows sum to the number of sets."""
 TEMPERATURE = 0.01
 """The difference in predicted nDCG by which a mixture has e times the weight."""
 REACH = 3.0
@@ -78,7 +78,7 @@ def fit(rows: Sequence[LabelledRankings], quality: Floats) -> FittedLegWeights:
 
 
 def folds(rows: Sequence[LabelledRankings], count: int = 5) -> list[int]:
-    """The fold of each row: namespaces stay together, spread evenly per set; a single one is split by query."""
+    """The fold of each row: namespaces stay together, spread evenly per set; an only namespace is split by query."""
     rng = np.random.default_rng(0)
     place: dict[tuple[str, str], int] = {}
     for name in dict.fromkeys(row.set for row in rows):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from classifier.intents import INTENTS
 
 CUTOFF = 10
-"""Places of a ranking that count."""
+"""Ranks that count."""
 
 _TEMPERATURES = np.geomspace(0.25, 4.0, 401)
 
@@ -40,9 +40,9 @@ def fit_temperature(logits: NDArray[np.float64], labels: NDArray[np.intp]) -> fl
 
 
 def ndcg(hits: NDArray[np.bool_], relevant: int) -> NDArray[np.float64]:
-    """Discounted gain of rankings over that of the best one, shape (n,), of so many `relevant` memories.
+    """Discounted gain of rankings over that of the best ranking of `relevant` memories, shape (n,).
 
-    `hits` say whether there is one at each place, shape (n, places), at most `CUTOFF`.
+    `hits` says whether the memory at each rank is relevant, shape (n, ranks), with at most `CUTOFF` ranks.
     """
     discount = 1 / np.log2(np.arange(CUTOFF) + 2)
     gained: NDArray[np.float64] = hits @ discount[: hits.shape[1]] / discount[:relevant].sum()
@@ -52,8 +52,7 @@ def ndcg(hits: NDArray[np.bool_], relevant: int) -> NDArray[np.float64]:
 def expected_calibration_error(confidence: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
     """Mean difference between confidence and accuracy over 15 bins of confidence of equal width.
 
-    In [0, 1], 0 is best; bins are weighted by their share of the predictions, of which shape (n,) says how sure each is
-    and whether it is right.
+    In [0, 1], 0 is best; bins are weighted by their share of the predictions. Both arguments have shape (n,).
     """
     surplus = np.bincount(_bins(confidence, 15), confidence - right)
     return float(np.abs(surplus).sum()) / len(right)
@@ -78,7 +77,7 @@ def reliability(probabilities: NDArray[np.float64], labels: NDArray[np.intp], bi
 
 
 def _bins(confidence: NDArray[np.float64], bins: int) -> NDArray[np.intp]:
-    """The number of each one's bin."""
+    """The bin of each prediction."""
     return np.minimum((confidence * bins).astype(np.intp), bins - 1)
 
 

@@ -16,7 +16,7 @@ from classifier.training.examples import Example
 from classifier.training.metrics import CUTOFF, ndcg
 
 RRF_K = 5
-"""Of examples: the constant of all recipes of the shipped profiles."""
+"""The constant of examples, as in all recipes of the shipped profiles."""
 
 _STEPS = 10
 
@@ -78,7 +78,7 @@ def quality_of(row: LabelledRankings, weights: NDArray[np.float64]) -> float:
 
 
 def labelled_rankings(example: Example) -> LabelledRankings:
-    """What the legs found for a query, with its labels."""
+    """The legs' rankings of an example, with its labels."""
     evidence = example.evidence
     return LabelledRankings(
         set=example.set,

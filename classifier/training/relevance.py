@@ -1,7 +1,7 @@
-"""Training: how likely a candidate is to answer the query, by trees that are calibrated on sets they did not see.
+"""Training: how likely a candidate is to answer the query, by trees calibrated on sets they did not see.
 
-The trees are grown on queries as they are, on queries without an answer, and on queries whose answer is taken out of
-what the legs found: there the best candidate is still the best, but not relevant. Their logits are calibrated by Platt
+The trees are grown on queries as they are, on queries without an answer, and on queries whose answer is removed from
+the legs' results: the best candidate is then still the best, but not relevant. Their logits are calibrated by Platt
 scaling (Platt, "Probabilistic Outputs for Support Vector Machines", 1999).
 """
 
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 TREES = TreeOptions(trees=100, rate=0.1)
 ANSWERLESS = 0.3
-"""Weight of a query whose answer is taken out, relative to 1 for the query as it is."""
+"""Weight of a query whose answer is removed, relative to 1 for the unchanged query."""
 
 
 class Described(NamedTuple):
@@ -47,7 +47,7 @@ class Described(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RelevanceFigures:
-    """How relevance fares on a set that neither the trees nor the calibration saw.
+    """Quality of the predicted relevance on a set that neither the trees nor the calibration saw.
 
     Attributes:
         auroc: of relevant candidates against others.
@@ -69,11 +69,11 @@ class FittedRelevance:
     slope: float
     offset: float
     figures: dict[str, RelevanceFigures]
-    """By set, of trees and calibration learned from the others."""
+    """By set, with trees and calibration learned from the others."""
 
 
 def fit_relevance(examples: Sequence[Example], rising: Sequence[bool], groups: Sequence[str]) -> FittedRelevance:
-    """Fit on labelled queries, all sets having equal weight; `groups` are left out as one for the calibration."""
+    """Fit on labelled queries, all sets having equal weight; the calibration leaves out each of `groups` in turn."""
     queries, group_of = [], []
     for example, group in zip(examples, groups, strict=True):
         variants = [(example, 1.0)]
@@ -121,7 +121,7 @@ def _described(example: Example, weight: float) -> Described:
 
 
 def _weights(queries: Sequence[Described]) -> list[float]:
-    """Of each query's candidates, so that all sets count alike; the mean over the queries is 1."""
+    """The weight of each query's candidates: equal for all sets, with a mean of 1 over the queries."""
     totals: defaultdict[str, float] = defaultdict(float)
     for each in queries:
         totals[each.set] += each.weight

@@ -86,7 +86,7 @@ def fit(examples: Sequence[Example], trees: TreeOptions) -> FittedRescorer:
 
 
 def shares_of(guard: FittedCorpusGuard, share: FittedShare, corpora: Floats) -> Floats:
-    """How far the order is followed, shape (n,): wholly on what is known, on what is not as far as it helps there."""
+    """How far to follow it, shape (n,): fully on memories like those trained on, on others as far as it helped."""
     unseen = share.shares(corpora)
     return unseen + (1 - unseen) * guard.in_domain(corpora)
 
@@ -116,7 +116,7 @@ def scores_of(booster: lightgbm.Booster, example: Example, described: FeatureMat
 
 
 class Prediction(NamedTuple):
-    """What is made of a query: the ids as the adaptive weights fuse them, and the trees' scores by id."""
+    """The ids of a query in the order of adaptive fusion, and the trees' scores by id."""
 
     fused: list[str]
     scores: dict[str, float]
@@ -128,7 +128,7 @@ class Prediction(NamedTuple):
 
 
 def left_out_predictions(examples: Sequence[Example], groups: Sequence[str], trees: TreeOptions) -> list[Prediction]:
-    """What leg weights and trees that saw nothing of a query's group make of it."""
+    """Predictions of leg weights and trees that saw nothing of the query's group."""
     rows = [labelled_rankings(each) for each in examples]
     weights = held_out(rows, qualities(rows), groups)
     found: dict[int, Prediction] = {}
@@ -142,7 +142,7 @@ def left_out_predictions(examples: Sequence[Example], groups: Sequence[str], tre
 
 
 def left_out_groups(examples: Sequence[Example]) -> list[str]:
-    """The group of each query, which is left out as one: its set, or a half of the only set."""
+    """The group to leave out for each query: its set, or half of the only set."""
     sets = [each.set for each in examples]
     if len(set(sets)) > 1:
         return sets
@@ -155,7 +155,7 @@ def left_out_groups(examples: Sequence[Example]) -> list[str]:
 def without_leg(example: Example, leg: str) -> Example | None:
     """The same query as if a leg had failed; None if no other leg found anything.
 
-    Without the vector leg the query has no embedding either, as that is what fails.
+    Without the vector leg the query has no embedding either, as it is the embedding that fails.
     """
     left = {memory_id for name in LEGS if name != leg for memory_id in getattr(example.evidence, name).ids}
     kept = [row for row, memory_id in enumerate(example.known.ids) if memory_id in left]

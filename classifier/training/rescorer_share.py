@@ -1,4 +1,4 @@
-"""Training: how far to follow the rescorer on memories of a kind, from its effect on sets that it did not see.
+"""Training: how far to follow the rescorer on a kind of memories, from its effect on sets that it did not see.
 
 Each set is rescored by trees grown on the others and fused by leg weights learned from the others. A ridge regression
 predicts nDCG@10 at every share of `LEVELS` from the corpus features; the share is the mean of the levels, weighted by
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 LEVELS: Floats = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 1.0])
 
 ALPHA = 4.0
-"""Of the ridge; features are standardised, and the weights of all queries sum to the number of sets."""
+"""Ridge penalty; features are standardised, and the weights of all queries sum to the number of sets."""
 TEMPERATURE = 0.01
 """The difference in predicted nDCG by which a level has e times the weight."""
 REACH = 3.0

@@ -26,7 +26,7 @@ LICENCES = {
     "trivet_diaries": "Apache-2.0, this project's own",
     "trivet_languages": "Apache-2.0, this project's own",
 }
-"""By name. The models contain none of their texts, the repository those of its own corpus alone."""
+"""By name. The models contain none of their texts, the repository only those of its own corpus."""
 
 PERMISSIVE = (
     *("lme_mini", "beam_100k", "ikat_ptkb", "hotpotqa", "cosqa", "realmem_dev"),
@@ -53,5 +53,5 @@ def parse_training(
 
 
 def may_learn_from(name: str, given: argparse.Namespace) -> bool:
-    """Whether a training command may use a set: one that allows commercial use, with `--research` any that is known."""
+    """Whether a training command may use a set: one that allows commercial use, with `--research` any known set."""
     return name in (LICENCES if given.research else PERMISSIVE)

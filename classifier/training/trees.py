@@ -30,7 +30,7 @@ _EVERY_LEAF = (1 << MOST_LEAVES) - 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeOptions:
-    """Hyperparameters: at most so many `leaves` per tree, each of at least so many candidates."""
+    """Hyperparameters: at most `leaves` per tree, each with at least `least_in_leaf` candidates."""
 
     trees: int = 300
     rate: float = 0.05
@@ -47,7 +47,7 @@ def grow(
     rising: Sequence[bool],
     options: TreeOptions,
 ) -> lightgbm.Booster:
-    """Grow trees that order the candidates of a query, or without `sizes` that tell the logit of their relevance.
+    """Grow trees that order the candidates of a query or, without `sizes`, predict the logit of their relevance.
 
     The order by LambdaMART, whose gradients are weighted by the change in nDCG when two candidates are swapped: Burges,
     "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
