@@ -24,7 +24,7 @@ __all__ = ["AUTO", "LANGUAGES", "MAX_COUNT", "SIMPLE", "TermBag", "analyze", "ba
 _LONGEST_CACHED = 64
 
 _ACRONYMS_TOO = frozenset({"IT", "WHO"})
-"""English stop words that name something where they are written so."""
+"""English stop words that are names when written like this."""
 
 MAX_COUNT = 65_535
 """Term frequencies are stored in 16 bits and clipped here, far above where BM25 saturates."""
@@ -105,7 +105,7 @@ _cached_id = lru_cache(maxsize=32_768)(_hashed)
 def bag(text: str, title: str | None, language: str, *, title_weight: int) -> TermBag:
     """The terms of a memory with their frequencies; a term of the title counts `title_weight` times.
 
-    Single Han characters, by which a query of one finds a text that has it within a run, add no length.
+    Single Han characters, added so that a query of one finds texts that have it within a run, add no length.
 
     Raises:
         InvalidInput: the language is unknown.

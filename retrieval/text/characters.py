@@ -15,7 +15,7 @@ import re
 import unicodedata
 from itertools import chain, pairwise
 
-_LAST_SCRIPT = 0x1F000  # no digit of an alphabet lies beyond
+_LAST_SCRIPT = 0x1F000  # no script has digits beyond
 _LATIN_GREEK = (range(0x00C0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
 _OPTIONAL_MARKS = (range(0x0300, 0x0370), range(0x0591, 0x05C8), range(0x064B, 0x0660), range(0x06D6, 0x06DD))
 _SINGLES = {

@@ -1,7 +1,7 @@
 """Finds what a query names by an exact identifier: a ticket, an order, an error code, a part of a hash.
 
 `graph.tokenizer.identifier` is wider, as it finds what may be an entity: H2O and snake_case are, a bare number is not.
-Here a word must be one that nobody says in another way, so that memories without it are hardly meant.
+Here a word must have no other way to say it, so that memories without it are hardly meant.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NONE = re.compile(
 """Times, ages and ranks that look like an identifier: May-2024, mid-2009, Q3, week-12, 20240512, under-21, top-10."""
 
 _NUMBERED = re.compile(r"(?:(?<![\w&])#|№\s?|(?<!\w)n(?:°|\.?º|r\.?)\s?)(?!(?:19|20)\d\d(?!\d))(\d{3,})", re.IGNORECASE)
-"""#4711, n° 4711, № 4711, Nr. 4711; not #42 and #2024, nor HTML's &#160;. The sign is no part of the word."""
+"""#4711, n° 4711, № 4711, Nr. 4711; not #42 and #2024, nor HTML's &#160;. The sign is not part of the word."""
 
 _LISTING = re.compile("[/,&]")
 
@@ -50,7 +50,7 @@ def find_identifiers(text: str) -> list[str]:
 
     Letters mixed with more than one digit or, in a code of six characters, with one; at least five digits, or three
     after a number sign; or an address of four numbers. But no ordinal, quantity, rank, age, time or date, and nothing
-    so long that it is no term. "iPhone 12" is two words. After a word that lists nothing but identifiers come these.
+    too long to be a term. "iPhone 12" is two words. A word that lists only identifiers is followed by these.
 
     >>> find_identifiers("Why did INV-20481 fail with ERR_5512 on the 2nd at 5pm?")
     ['INV-20481', 'ERR_5512']

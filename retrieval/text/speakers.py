@@ -46,7 +46,7 @@ def _is_part_of_names(name: str, named: Iterable[str], said: str) -> bool:
 
 @lru_cache(maxsize=8_192)
 def is_assistant(speaker: str | None) -> bool:
-    """Whether a speaker's name is one that chats use for the machine.
+    """Whether a speaker's name is one that chats use for the assistant.
 
     >>> is_assistant("Assistant"), is_assistant("Ana"), is_assistant(None)
     (True, False, False)

@@ -1,4 +1,4 @@
-"""The tokenizer of the bundled embedder, and counting by it."""
+"""The tokenizer of the bundled embedder, and counting with it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tokenizers import Tokenizer
 from retrieval.installation import models_dir
 
 TOKENIZER_FILE = "embedder.tokenizer.json"
-"""Its name in the folder of the models."""
+"""The tokenizer's file in the folder of the models."""
 
 _PART = re.compile(r"[^ \t\n\r!-/:-@\[-`{-~]+|[^ \t\n\r]")
-"""What lies between spaces and punctuation marks of ASCII, or such a mark: the tokenizer splits there, come what may.
+"""Text between ASCII spaces and punctuation marks, or one such mark: the tokenizer always splits there.
 
-It drops some of the other white space. Words with their marks would be three times as often new to the cache.
+It drops some of the other white space. Words with their marks would miss the cache three times as often.
 """
 
 _CACHED_PARTS = 16_384
@@ -27,7 +27,7 @@ _LONGEST_CACHED = 200
 
 @cache
 def load_tokenizer(path: Path) -> Tokenizer:
-    """A file's tokenizer, which neither pads nor truncates; thread-safe. It takes 13 MB and is loaded once."""
+    """The tokenizer in a file, without padding or truncation; thread-safe. It takes 13 MB and is loaded once."""
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_padding()
     tokenizer.no_truncation()
@@ -36,26 +36,26 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 @cache
 def bundled_tokenizer() -> Tokenizer:
-    """That of the bundled embedder."""
+    """The bundled embedder's tokenizer."""
     return load_tokenizer(models_dir() / TOKENIZER_FILE)
 
 
 class CountByWords:
-    """Counts of a text's words, added up; thread-safe.
+    """Counts a text as the sum over its words; thread-safe.
 
-    Those of words are cached, by their lower case, as the tokenizer ignores case.
+    Counts of words are cached in lower case, as the tokenizer ignores case.
     """
 
     def __init__(self, count: Callable[[str], int]) -> None:
-        """`count` counts by the tokenizer what lies between spaces and punctuation marks."""
+        """`count` counts, with the tokenizer, a piece of text between spaces and punctuation marks."""
         self._count = count
         self._remembered = lru_cache(maxsize=_CACHED_PARTS)(count)
 
     def __call__(self, text: str) -> int:
         """The count of a text."""
-        # Outside of ASCII a text may have other characters in lower case.
+        # Outside ASCII, lower case may change the characters.
         parts = _PART.findall(text.lower() if text.isascii() else text)
-        if max(map(len, parts), default=0) <= _LONGEST_CACHED:  # as mostly: in half the time
+        if max(map(len, parts), default=0) <= _LONGEST_CACHED:  # the usual case, in half the time
             return sum(map(self._remembered, parts))
         return sum(self._remembered(part) if len(part) <= _LONGEST_CACHED else self._count(part) for part in parts)
 
@@ -67,4 +67,4 @@ def _pieces(part: str) -> int:
 
 
 count_pieces = CountByWords(_pieces)
-"""The word pieces of a text for the bundled embedder, without those that mark its beginning and end."""
+"""The word pieces of a text for the bundled embedder, without the markers of its beginning and end."""

@@ -72,7 +72,7 @@ def _split(chunk: str) -> tuple[str, ...]:
         return (chunk.replace(",", ""),)
     if _ACRONYM.fullmatch(chunk):
         return (chunk.replace(".", "").casefold(),)
-    clitic = _CLITIC.fullmatch(chunk) if len(chunk) <= MAX_WHOLE else None  # of a thousand, each is a call within
+    clitic = _CLITIC.fullmatch(chunk) if len(chunk) <= MAX_WHOLE else None  # one call per clitic
     if clitic:
         return _split(clitic[1])
     elision = _ELISION.match(chunk) if len(chunk) <= MAX_WHOLE else None

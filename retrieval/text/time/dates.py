@@ -78,7 +78,7 @@ _SHORT_YEAR = re.compile(r"[0-9]{2}")
 _DECADE = re.compile(r"(?:19|20)[0-9]0s")
 _DIGITS = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})(?:[-/.]([0-9]{1,2}))?|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]+)")
 _SOON_DAYS = 31
-_AHEAD_YEARS = 20  # of two digits; others are of the century before
+_AHEAD_YEARS = 20  # for two digits; later ones are in the previous century
 
 TO = frozenset({"-", "–", "to", "through"})
 """What stands between the ends of a range."""
@@ -171,7 +171,7 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
 def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[str], int] | None:
     """The last of several days, and the position after it: "-5", "to the 5th", "and 5" after "between" or "on".
 
-    `first` is the position of the first day or its month. None for a number that counts something.
+    `first` is the position of the first day or its month. None if the number counts something.
     """
     at = tokens.after(position + 1, "the")
     day = _DAY.fullmatch(tokens.low(at))
@@ -181,9 +181,9 @@ def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[s
 
 
 def _shared_year(tokens: TimeTokens, position: int, month: int, now: datetime) -> int | None:
-    """The year of a month that has it from the last one of those after it: "June, July and August 2023"."""
+    """The year of a month stated after the last month of its list: "June, July and August 2023"."""
     years_before = 0
-    for _ in MONTHS:  # a list of more is none
+    for _ in MONTHS:  # no list is longer
         at = tokens.after(tokens.after(position, ","), *TO, *_AND)
         following = MONTHS.get(tokens.low(at)) if at > position else None
         if following is None:
@@ -196,7 +196,7 @@ def _shared_year(tokens: TimeTokens, position: int, month: int, now: datetime) -
 
 
 def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:
-    """The day of the month that a token is; "May first" with a capital, as "march second" may be other words."""
+    """The day of the month at a token; "May first" needs a capital, as "march second" may be other words."""
     low = tokens.low(position)
     if low in _FIRST_DAYS and tokens.capital(position - 1):
         low = _FIRST_DAYS[low]

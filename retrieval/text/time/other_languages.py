@@ -1,4 +1,4 @@
-"""Times of other languages than English, by the English that is read for them (`graph/data/times.txt`)."""
+"""Times in other languages than English, translated to English by `graph/data/times.txt`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OF_YEAR = re.compile(r"\s+del?\Z")
 
 
 def _expression(phrase: str) -> str:
-    """An expression for a time of another language; a month only where a year follows."""
+    """An expression for a time of another language; a month only if a year follows."""
     if _UNSPACED.search(phrase):
         return phrase.format(_NUMBER.pattern)
     year = r"(?:\s+del?)?(?=\s+[0-9]{4}\b)" if ENGLISH[phrase] in MONTHS else ""
@@ -52,7 +52,7 @@ def _any_of(phrases: Iterable[str]) -> str:
     return f"(?:{'|'.join(map(_expression, sorted(phrases, key=len, reverse=True)))})"
 
 
-# "晚上" before "周" is an evening and no last week, "目前" before "天" is now; elsewhere words are whole.
+# "晚上" before "周" is an evening, not last week; "目前" before "天" is now. Other scripts match whole words.
 FOREIGN = (
     rf"(?P<foreign>(?<!\w){_any_of(phrase for phrase in ENGLISH if not _UNSPACED.search(phrase))}"
     rf"|(?<![早晚目之以大]){_any_of(filter(_UNSPACED.search, ENGLISH))})"
@@ -65,7 +65,7 @@ FIRST_WORDS = frozenset(_WORD.findall(phrase)[-phrase.startswith("{}")] for phra
 
 
 def may_have_foreign(text: str) -> bool:
-    """Whether a text may have times of other languages, as to look for them takes longer than this."""
+    """Whether a text may have times in other languages; much faster than searching for them."""
     return bool(_UNSPACED.search(text)) or not FIRST_WORDS.isdisjoint(_WORD.findall(text.casefold()))
 
 
@@ -83,5 +83,5 @@ def in_english(found: re.Match[str]) -> list[str]:
 
 
 def _is_name(found: re.Match[str]) -> bool:
-    """Whether a capital within a text makes it a name, as that of the philosopher Ayer."""
+    """Whether a capital within a text makes it a name, such as the philosopher Ayer."""
     return found[0][0].isupper() and found.start() > 0 and ENGLISH.get(found[0].casefold()) == "yesterday"

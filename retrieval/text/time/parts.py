@@ -1,4 +1,4 @@
-"""Times made of others: two weeks ago, three days after May 3, the end of May 2023, from April to June 2023."""
+"""Times composed of others: two weeks ago, three days after May 3, the end of May 2023, from April to June 2023."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def _part(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     if tokens.low(after) == "of":
         inner_at = tokens.after(after + 1, "the")
         inner = _whole(tokens, inner_at, now, led=True)
-        if word in {"beginning", "start"} and tokens.is_past(position):  # its end may be that of the last one
+        if word in {"beginning", "start"} and tokens.is_past(position):  # its end may be the last one's
             inner = inner or this_unit(tokens, inner_at, now)
     elif word in _ALONE:
         after = tokens.after(after, "in", "-")

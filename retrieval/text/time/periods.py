@@ -1,7 +1,7 @@
 """Finds the time expressions of a query: "in June 2023", "last week", "since May".
 
 Precision is preferred to recall: a wrong period boosts the wrong memories, while the words of a missed one are still
-searched. English, and of other languages what `graph/data/times.txt` has; seasons of the northern hemisphere; weeks
+searched. English, and for other languages what `graph/data/times.txt` has; seasons of the northern hemisphere; weeks
 start on Monday.
 """
 
@@ -28,7 +28,7 @@ class Period:
         end: first moment after the period; None if open, or for a month of every year.
         month: 1 to 12 for that month of every year, else None.
         span: character range of the expression in the text, end exclusive.
-        vague: whether it is no certain time, as "recently" is.
+        vague: whether it is an indefinite time, such as "recently".
     """
 
     start: datetime | None
@@ -135,7 +135,7 @@ def _period_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool) -
 
 
 def _begins_range(tokens: TimeTokens, position: int, first: Stretch, now: datetime) -> bool:
-    """Whether a date leads to another one; "to" also compares whole months and moves what was on a day."""
+    """Whether a date leads to another one; "to" also compares whole months and moves events from a day."""
     if tokens.low(first.stop) not in TO or date_at(tokens, position, now) != first:
         return False
     is_day = first.start and first.end and first.end - first.start <= timedelta(days=1)

@@ -12,7 +12,7 @@ LAST = -1
 _FIRST = {"last": LAST, "first": 1, "second": 2, "third": 3, "fourth": 4}
 _INITIALS = "".join(sorted({word[0] for word in (*_FIRST, *ORDINALS)}))
 _COUNTED = re.compile(
-    rf"\b(?=[0-9{_INITIALS}])"  # few words of a query pass this, so that few are compared with all ordinals
+    rf"\b(?=[0-9{_INITIALS}])"  # few words of a query pass this, so few are compared with all ordinals
     r"(?P<which>last|first|second|third|fourth|[0-9]{1,3}(?:st|nd|rd|th)|"
     + "|".join(sorted(ORDINALS, key=len, reverse=True))
     + r")\b\s+(?:chat\s+)?(?:session|discussion|conversation|chat)\b(?!\s+(?:of|at|with(?!\s+(?:me|us|you)\b))\b)",

@@ -11,21 +11,21 @@ from graph.stopwords import data_lines
 
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _HAVE_EVER = re.compile(r"\s*(?:have|has)\b", re.IGNORECASE)
-"""Begins a question whether something was ever so: "Has Ana been to Rome before?"."""
+"""Begins a question about whether something ever happened: "Has Ana been to Rome before?"."""
 
 _MOST_WORDS = 40
 """Longer messages tell how things are rather than ask for it."""
 
 
 class AskedState(IntEnum):
-    """Which of several statements about the same a question asks for."""
+    """Which of several statements about the same thing a question asks for."""
 
     EARLIER = -1
     LATEST = 1
 
 
 def _any_of(phrases: Collection[str]) -> re.Pattern[str]:
-    """Matches any phrase; where words are written with spaces between them, whole words only."""
+    """Matches any phrase; in scripts with spaces between words, whole words only."""
     unspaced = [each for each in phrases if _UNSPACED.match(each)]
     spaced = [each for each in phrases if not _UNSPACED.match(each)]
     either = (rf"\b{_one_of(spaced)}(?!-?\w)" if spaced else "", _one_of(unspaced) if unspaced else "")
@@ -33,7 +33,7 @@ def _any_of(phrases: Collection[str]) -> re.Pattern[str]:
 
 
 def _one_of(phrases: Collection[str]) -> str:
-    """An expression for any phrase that first checks for their first characters: few words of a query begin one."""
+    """An expression for any phrase that checks their first characters first: few words of a query begin one."""
     firsts = {re.escape(each[0]) for each in phrases}
     return f"(?=[{''.join(sorted(firsts))}])(?:{'|'.join(map(re.escape, phrases))})"
 

@@ -21,7 +21,7 @@ SHORT_WEEKDAYS = {
     )
     for short in shorts.split()
 }
-"""Weekdays by short form; one with a capital is another word without."""
+"""Weekdays by short form; capitalised ones are other words in lower case."""
 
 SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
 """First months by folded name of the season, as in the northern hemisphere; each lasts three months."""
@@ -53,7 +53,7 @@ ORDINALS |= {
     for hyphen in "- "
     for number, word in enumerate(_UNDER_TWENTY[:9], start=1)
 }
-"""Spelled ordinals in digits, all with "th"; without those up to "fourth", which mean other things too."""
+"""Spelled ordinals in digits, all with "th"; "first" to "fourth" are left out, as they have other meanings."""
 
 _MONTHS_OF = {"month": 1, "quarter": 3, "year": 12}
 _LENGTHS = {
@@ -82,7 +82,7 @@ _TOKEN = re.compile(
 
 @cache
 def _token_of_any_language() -> re.Pattern[str]:
-    """An expression that takes .05 s and 5 MB to compile, for which most programs have no use."""
+    """Compiled on first use, as it takes .05 s and 5 MB and most programs do not need it."""
     return re.compile(f"{FOREIGN}|{_TOKEN.pattern}")
 
 
