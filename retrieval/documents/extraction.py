@@ -1,4 +1,4 @@
-"""From what a caller sends as a document to its text: by media type or, without one, by content."""
+"""Extracts the text of a document that a caller sends: by media type or, without one, by content."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ MEDIA_TYPES: Mapping[str, Form] = {
     "application/xml": "code",
     "application/yaml": "code",
 }
-"""What is read, the usual name of a form before others; `text/` with any other name is source code."""
+"""Supported media types, the usual name of a form first; any other `text/...` is source code."""
 
 _USUAL: Mapping[Form, str] = {MEDIA_TYPES[name]: name for name in reversed([*MEDIA_TYPES])}
 
@@ -70,7 +70,7 @@ _NAMES: Mapping[Form, str] = {
     "odp": "an OpenDocument presentation",
     "epub": "an EPUB",
 }
-"""What is no text."""
+"""Forms that are not text."""
 
 _PARTS: Mapping[bytes, Form] = {
     b"word/": "word",
@@ -79,7 +79,7 @@ _PARTS: Mapping[bytes, Form] = {
     b"META-INF/container.xml": "epub",
 }
 _PART = re.compile(rb"PK\x01\x02.{42}(" + b"|".join(map(re.escape, _PARTS)) + b")", re.DOTALL)
-"""What a zip archive is, by a name in its list of files, which is at its end, behind those of archives in it."""
+"""Tells the form of a zip archive by its list of files, which is at its end, after those of nested archives."""
 
 _OPEN_DOCUMENT = re.compile(
     rb"PK\x03\x04.{26}mimetype(application/vnd\.oasis\.opendocument\.(?:text|spreadsheet|presentation))", re.DOTALL
@@ -93,7 +93,7 @@ _CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:-]+)""", re.IGNORECASE)
 _DECLARED = re.compile(
     r"""(?:<\?xml[^>]*?\sencoding|charset)\s*=\s*["']?(?!utf-?16|utf-?32)([\w.:-]+)""", re.IGNORECASE
 )
-"""The encoding that HTML and XML name; what says in ASCII that it is UTF-16 is not."""
+"""The encoding declared in HTML and XML; a declaration of UTF-16 that is readable as ASCII is wrong."""
 
 _HTML = re.compile(
     r"\s*(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->).)*-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
@@ -103,7 +103,7 @@ _MARKDOWN = re.compile(
     r"^(?:#{1,6} \S|```|[ \t]*[-*] \[[^\]\n]+\]\([^)\n]+\)|\|.+\|[ \t]*\r?\n\|[-:| ]+\|)", re.MULTILINE
 )
 _SEPARATOR = re.compile(r"\Asep=.\n")
-"""What names the separator of a table for Excel, above the names of the columns."""
+"""The line that tells Excel the separator of a table, above the names of the columns."""
 
 _BINARY: Mapping[bytes, str] = {
     b"PK\x03\x04": "a zip archive of something else, or a damaged one",
@@ -122,8 +122,8 @@ class Extract:
     """The text of a document and how it shows its structure.
 
     Attributes:
-        title: its own, if it has one.
-        warning: what was assumed of it.
+        title: the document's own, if it has one.
+        warning: what had to be assumed.
     """
 
     text: str
@@ -137,8 +137,8 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
     """The text of a file.
 
     Raises:
-        InvalidInput: a media type that is not read, or a file that is not of it, is damaged or encrypted, or has no
-            text or too much of it.
+        InvalidInput: an unsupported media type, or a file that is of another type, damaged or encrypted, or has no text
+            or too much of it.
     """
     form = _form(content, media_type)
     warning = None
@@ -165,7 +165,7 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
 
 
 def _form(content: bytes, media_type: str | None) -> Form:
-    """How to read a file: as its media type says, if its content can be that."""
+    """How to read a file: as its media type says, if its content fits."""
     found = _packed_form(content)
     if media_type is None:
         if found:
@@ -189,12 +189,12 @@ def _form(content: bytes, media_type: str | None) -> Form:
 
 
 def _without_parameters(media_type: str) -> str:
-    """The name of a media type, without such as its encoding."""
+    """The name of a media type, without parameters such as its encoding."""
     return media_type.partition(";")[0].strip().lower()
 
 
 def _packed_form(content: bytes) -> Form | None:
-    """What a file is that is no text."""
+    """The form of a file that is not text; None for text."""
     if b"%PDF-" in content[:_SNIFFED_BYTES] and _marked_encoding(content) is None:
         return "pdf"
     if first := _OPEN_DOCUMENT.match(content):
@@ -210,9 +210,9 @@ def _refuse_binary(content: bytes) -> None:
 
 
 def _decoded(content: bytes, media_type: str | None, form: Form) -> tuple[str, str | None]:
-    """The text of a file by its byte order mark or its declared encoding, or else as it looks, and a warning then.
+    """The text of a file by its byte order mark or declared encoding, or else by guessing, with a warning.
 
-    What is not even said to be text is UTF-8.
+    Without a media type, text is UTF-8.
     """
     declared = _CHARSET.search(media_type or "")
     if declared is None and (form == "html" or content.startswith(b"<?xml")):
@@ -222,7 +222,7 @@ def _decoded(content: bytes, media_type: str | None, form: Form) -> tuple[str, s
     told = "convert it to UTF-8, or name its encoding in the media type, as in `text/plain; charset=iso-8859-2`"
     try:
         text = content.decode(encoding, errors)
-        text.encode()  # some encodings can say half a surrogate pair
+        text.encode()  # some encodings can express half a surrogate pair
     except (LookupError, UnicodeError) as exc:
         raise InvalidInput(f"cannot be read in the encoding {encoding}: {exc}; {told}") from exc
     if "\x00" in text:
@@ -235,7 +235,7 @@ def _marked_encoding(content: bytes) -> str | None:
 
 
 async def _read_apart(reader: str, content: bytes) -> Reading:
-    """Run a reader in a process of its own, so that a hostile file can harm nothing else.
+    """Run a reader in a separate process, so that a hostile file can harm nothing else.
 
     Raises:
         InvalidInput: the file cannot be read.

@@ -1,4 +1,4 @@
-"""Files as documents to put: their names, content and media types."""
+"""Turns files into documents to put: name, content and media type."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ _MEDIA_TYPES = {
 
 
 def is_document(name: str) -> bool:
-    """Whether a file's name is one of a text, page, book, office or source file."""
+    """Whether a file's name is that of a text, web page, book, office or source file."""
     return Path(name).suffix.lower() in _MEDIA_TYPES
 
 
 def documents_in(folder: Path) -> tuple[Sequence[Path], Counter[str]]:
-    """The documents of a folder and of those in it, by their names, and how many other files there are by suffix.
+    """The documents of a folder and its subfolders, by name, and the number of other files by suffix.
 
-    What is hidden is passed over. JSON may be a program's export, which is no document.
+    Hidden files are skipped. JSON does not count as a document, as it may be a program's export.
     """
     found: list[Path] = []
     others = Counter[str]()
@@ -70,7 +70,7 @@ def documents_in(folder: Path) -> tuple[Sequence[Path], Counter[str]]:
 
 
 def id_of(path: Path) -> str:
-    """The id of a file's document: it follows from its place in the file system, so that it replaces itself."""
+    """The id of a file's document, derived from its path, so that importing it again replaces it."""
     return str(uuid5(NAMESPACE_URL, path.resolve().as_uri()))
 
 

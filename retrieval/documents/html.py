@@ -16,19 +16,19 @@ _BLOCKS = frozenset({
 _PARAGRAPHS = frozenset({"div", "p"})
 _LINES = frozenset({"br", "li", "tbody", "tfoot", "thead", "tr"})
 _IN_CELLS = frozenset({"br", "div", "li", "ol", "p", "ul"})
-"""What begins no line in a cell of a table with a head: its rows are lines."""
+"""Tags that do not start a line in a cell of a table with a head, as each row is one line."""
 _UNREAD = frozenset({"button", "iframe", "nav", "noscript", "object", "script", "select", "style", "svg", "template"})
 _SPACES = re.compile(r"\s+")
 _FENCE = re.compile("`{3,}")
 _PERMALINKS = frozenset({"¶", "§", "🔗", "\u200b"})
-"""What stands in a heading for a link to itself, as documentation has it."""
+"""Texts of a heading's link to itself, as in documentation."""
 
 
 class _Page(HTMLParser):
     """Writes a page as Markdown: headings, list items, table rows and preformatted text; no scripts, no navigation.
 
-    What lies around the main content, where the page marks that, is navigation, too. A table whose first row has heads
-    alone is one of Markdown.
+    If the page marks its main content, everything around it counts as navigation. A table whose first row has only
+    header cells becomes a Markdown table.
     """
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class _Page(HTMLParser):
         self._fence = 0  # where in `parts` the preformatted text begins
         self._unread = 0
         self._is_verbatim = self._is_title = self._is_heading = False
-        self._is_opened = False  # a cell or list item has begun: a paragraph in it begins no line of its own
-        self._heads = -1  # cells of a table's first row, as long as all are heads
+        self._is_opened = False  # a cell or list item has begun: a paragraph in it does not start a line
+        self._heads = -1  # cells of a table's first row, as long as all are header cells
         self._has_head = self._is_cell = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -87,7 +87,7 @@ class _Page(HTMLParser):
             self._is_title = False
         elif tag in ("td", "th"):
             if not self._is_opened:
-                self._breaks = 0  # the next cell is of the same line
+                self._breaks = 0  # the next cell is in the same line
             self._is_opened = self._is_cell = False
         elif tag in (_IN_CELLS if self._is_cell else _PARAGRAPHS if self._is_opened else ()):
             pass
@@ -107,7 +107,7 @@ class _Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """The main content of the page if it marks one, else all."""
+        """The main content of the page if it marks one, else everything."""
         end = len(self.parts) if self._main_depth else self._main_end  # it may never be closed
         return "".join(self.parts[self._main_start : end]).lstrip() or "".join(self.parts)
 
@@ -117,7 +117,7 @@ class _Page(HTMLParser):
         self._is_verbatim = False
 
     def _is_unread(self, tag: str) -> bool:
-        """Whether a tag's content is left out; a button that begins a heading is what unfolds its section."""
+        """Whether a tag's content is left out; a button that begins a heading only folds its section, so it is read."""
         return tag in _UNREAD and not (tag == "button" and self._is_heading and self._breaks)
 
     def handle_data(self, data: str) -> None:

@@ -18,7 +18,7 @@ class _Notebook(msgspec.Struct):
 
 
 def read_notebook(content: bytes) -> Reading:
-    """The cells of a notebook in UTF-8, code between fences, without what running it has written."""
+    """The cells of a notebook in UTF-8, code between fences, without the outputs."""
     cells = msgspec.json.decode(content, type=_Notebook).cells
     sources = [(cell.cell_type == "code", "".join(cell.source).strip()) for cell in cells]
     texts = [fenced(source) if is_code else source for is_code, source in sources if source]

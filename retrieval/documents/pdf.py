@@ -11,14 +11,14 @@ MAX_PAGES = 5_000
 
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])-\n(?=[a-z])")
 _LEADER = re.compile(r"(?:\. ?){5,}")
-"""The dots of a table of contents, of which each is a word piece."""
+"""The dots of a table of contents, each of which would be a word piece."""
 _NO_TITLE = re.compile(
     r"\W*|\(?(?:anonymous|no title|untitled|unknown)\)?[\W_]*\d*|(?:document|presentation|slide|layout|book) ?\d+"
     r"|microsoft (?:word|excel|powerpoint) - .*|powerpoint presentation"
     r"|.*\.(?:docx?|dvi|indd|odt|pdf|pptx?|qxd|rtf|tex|xlsx?)",
     re.IGNORECASE | re.DOTALL,
 )
-"""What programs write where the author gave no title: that there is none, or the name of a file."""
+"""Titles that programs write if the author gave none: "Untitled" or the name of a file."""
 
 
 def read_pdf(content: bytes) -> Reading:

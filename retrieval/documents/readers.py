@@ -1,4 +1,4 @@
-"""Reads text from files; run as a program, it does so in a process of its own, with bounded time and memory.
+"""Reads text from files; run as a program, it does so in a separate process with bounded time and memory.
 
 `python -m retrieval.documents.readers pdf` reads a file from standard input and writes a `Reading` as JSON.
 """
@@ -20,21 +20,21 @@ MAX_CPU_S = 120
 
 
 def confine() -> None:
-    """Limit what this process may take, and what it says of a file."""
+    """Limit the time and memory of this process, and silence its log, which may quote the file."""
     logging.disable()
     resource.setrlimit(resource.RLIMIT_CPU, (MAX_CPU_S, MAX_CPU_S))
-    if sys.platform == "linux":  # elsewhere the limit is not kept, or counts what is merely mapped
+    if sys.platform == "linux":  # elsewhere the limit is not enforced, or counts memory that is only mapped
         resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 def main() -> None:
-    """Read standard input as what the argument says; whatever goes wrong is what is wrong with the file."""
+    """Read standard input as the form in the argument; any failure is reported as a fault of the file."""
     name, content = sys.argv[1], sys.stdin.buffer.read()
     try:
         module = name if name in ("html", "notebook", "pdf") else "zipped"
-        reader = import_module(f".{module}", __package__)  # which brings what it reads with, nowhere else
+        reader = import_module(f".{module}", __package__)  # imports the libraries for this form only
         reading = storable(getattr(reader, f"read_{name}")(content))
-        check_length(reading.text)  # here, as the server would hold all of it
+        check_length(reading.text)  # here, before the server has to hold all of it
     except InvalidInput as exc:
         reading = Reading(error=str(exc))
     except ModuleNotFoundError as exc:

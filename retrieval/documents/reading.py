@@ -1,4 +1,4 @@
-"""What a reader makes of a file."""
+"""The result of reading a file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_length(text: str) -> None:
-    """Raises InvalidInput if a text is longer than that of a document may be."""
+    """Raise InvalidInput if a text is too long for a document."""
     if len(text) > MAX_DOCUMENT_CHARS:
         raise InvalidInput(f"has a text of {len(text):,} characters, more than {MAX_DOCUMENT_CHARS:,}; split it")
 
 
 def storable(reading: Reading) -> Reading:
-    """A reading without what the database cannot hold; fonts and references of a file may stand for anything."""
+    """A reading without characters that the database cannot store; a file's fonts and references may produce any."""
     text, title = (
         given.replace("\x00", "").encode("utf-8", "replace").decode() for given in (reading.text, reading.title or "")
     )

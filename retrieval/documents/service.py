@@ -38,19 +38,19 @@ from retrieval.types.namespace import DEFAULT_EMBEDDER
 from retrieval.validation import check_names, check_storable
 
 OWN_KEY = "document"
-"""The key of a chunk's metadata under which Trivet writes what it knows of it; all others are the caller's."""
+"""The key of a chunk's metadata for `ChunkInfo`; all others are the caller's."""
 
 MOST_READERS = 2
-"""Documents that are read at the same time; each may take as much memory as a reader may have."""
+"""Documents read at the same time; each may take a reader's maximum memory."""
 
 TITLE_PIECES = MAX_PIECES - 2 - CHUNK_PIECES - SMALL_PIECES
-"""Word pieces that a chunk leaves for its title in the embedder's window."""
+"""Word pieces reserved for the title in the embedder's window."""
 
 _BETWEEN_HEADINGS = " › "
 
 
 class ChunkInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a chunk's metadata say of it: its document's title and media type, and the headings it is under."""
+    """A chunk's own metadata: its document's title and media type, and the headings above it."""
 
     title: str | None = None
     media_type: str | None = None
@@ -67,7 +67,7 @@ class DocumentService:
         self._reading = asyncio.Semaphore(MOST_READERS)
 
     async def _splitter(self, namespace: str) -> DocumentSplitter:
-        """Cuts by the pieces of a namespace's embedder, the default one where there is no such namespace yet.
+        """A splitter that counts pieces with the namespace's embedder, or the default one if it does not exist yet.
 
         Raises:
             ModelFileError: the embedder cannot be opened.
@@ -78,11 +78,11 @@ class DocumentService:
         except NotFound:
             embedder = DEFAULT_EMBEDDER
         count = self._embedders.of(embedder).count_pieces
-        count("")  # raises here what it may not raise while a text is split
+        count("")  # fails here if at all, as it must not fail while a text is split
         return DocumentSplitter(count)
 
     async def put(self, namespace: str, document: DocumentInput) -> DocumentReceipt:
-        """Add or replace a document; nobody sees a part of it, and the same content writes nothing.
+        """Add or replace a document atomically; unchanged content writes nothing.
 
         Raises:
             InvalidInput: a bad name, or a document that cannot be read.
@@ -153,7 +153,7 @@ class DocumentService:
 def _memories(
     document_id: str, document: DocumentInput, extracted: Extract, splitter: DocumentSplitter
 ) -> Sequence[MemoryInput]:
-    """The chunks as memories; their ids are the document's and their position."""
+    """The chunks as memories, with the document's id and their position as ids."""
     title = document.title or extracted.title
     info = ChunkInfo(title=title[:MAX_TITLE_CHARS] if title else None, media_type=extracted.media_type)
     chunks = splitter.split(extracted.text, extracted.structure)
@@ -179,7 +179,7 @@ def _memories(
 
 
 def _titles(title: str | None, paths: Sequence[Sequence[str]], count: Callable[[str], int]) -> Sequence[str | None]:
-    """The document's title and the headings below it, as far as they leave room in the embedder's window."""
+    """The document's title and the headings below it for each chunk, as far as they fit in `TITLE_PIECES`."""
     whole = [list(dict.fromkeys(filter(None, (title, *path)))) for path in paths]
     shown = []
     for path in whole:
@@ -191,7 +191,7 @@ def _titles(title: str | None, paths: Sequence[Sequence[str]], count: Callable[[
 
 
 def _head(text: str, pieces: int, count: Callable[[str], int]) -> str:
-    """The beginning of a text that has more pieces."""
+    """The beginning of a text, cut to a number of pieces."""
     return text[: bisect_right(range(1, len(text) + 1), pieces, key=lambda length: count(text[:length]))].rstrip()
 
 
@@ -215,7 +215,7 @@ def _content_of(document: DocumentInput) -> bytes:
 
 
 def _described(document_id: str, first: Memory | StoredDocument) -> dict[str, Any]:
-    """What is said of a document, from its first chunk; a chunk that came as a memory has only the title."""
+    """The fields of a document, from its first chunk; a chunk written as a memory has only the title."""
     info = _info_of(first.metadata)
     return {
         "id": document_id,
@@ -230,5 +230,5 @@ def _described(document_id: str, first: Memory | StoredDocument) -> dict[str, An
 def _info_of(metadata: Mapping[str, Any]) -> ChunkInfo:
     try:
         return msgspec.convert(metadata.get(OWN_KEY, {}), ChunkInfo)
-    except msgspec.ValidationError:  # a memory of the caller's with another meaning of the key
+    except msgspec.ValidationError:  # a caller's memory that uses the key for something else
         return ChunkInfo()

@@ -23,7 +23,7 @@ MAX_CHUNK_CHARS = 4_000
 """Most characters of a chunk, unless they are blank: a word of any length is one word piece."""
 
 MAX_HEADINGS, MAX_HEADING_CHARS = 8, 200
-"""Most headings that a chunk is said to be under, the innermost ones, and most characters of each."""
+"""Most headings given for a chunk, the innermost ones, and most characters of each."""
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ATX = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)")
@@ -40,7 +40,7 @@ _ABOVE_DEFINITION = re.compile(r"[ \t]*(?:@|#|//|/?\*|--)")  # decorators and co
 
 
 class Heading(NamedTuple):
-    """A heading and the offset of its line; the lower the level, the more is below it."""
+    """A heading and the offset of its line; a lower level is further out."""
 
     start: int
     end: int
@@ -49,7 +49,7 @@ class Heading(NamedTuple):
 
 
 class TextChunk(NamedTuple):
-    """A chunk as it stands in the text, and the headings that it is under, outermost first."""
+    """A chunk as it appears in the text, and the headings above it, outermost first."""
 
     text: str
     headings: tuple[str, ...]
@@ -63,12 +63,12 @@ class DocumentSplitter:
     """
 
     def __init__(self, count: Callable[[str], int], *, pieces: int = CHUNK_PIECES) -> None:
-        """`count` is that of the embedder that the chunks are for, and must not raise."""
+        """`count` is the counter of the embedder that will read the chunks, and must not raise."""
         self.count = count
         self._pieces = pieces
         self._markdown = MarkdownSplitter.from_callback(count, pieces, trim=False)
         self._plain = TextSplitter.from_callback(count, pieces, trim=False)
-        # What takes the splitters quadratic time, as ten thousand ">" do, takes them little in small pieces.
+        # Input that takes the splitters quadratic time, such as ten thousand ">", is fast in small pieces.
         self._blocks = TextSplitter(MAX_CHUNK_CHARS, trim=False)
 
     def split(self, text: str, structure: Structure) -> list[TextChunk]:
@@ -83,7 +83,7 @@ class DocumentSplitter:
         return [*_located(chunks, found, _table_bodies(text) if structure == "markdown" else [])]
 
     def _joined(self, sections: Iterable[Sequence[str]]) -> list[str]:
-        """The parts of all sections; small and blank ones are joined with a neighbour, rather of their own section."""
+        """The parts of all sections; small and blank ones are joined with a neighbour, if possible in their section."""
         parts = ((part, number == 0) for section in sections for number, part in enumerate(section))
         chunks: list[str] = []
         held = 0
@@ -102,7 +102,7 @@ class DocumentSplitter:
 
 
 def headings(text: str, structure: Structure) -> Iterator[Heading]:
-    r"""The headings of a text, in its order.
+    r"""The headings of a text, in order.
 
     >>> [(each.level, each.title) for each in headings("# Tea\n\nGreen.\n\nBlack\n-----\n", "markdown")]
     [(1, 'Tea'), (2, 'Black')]
@@ -168,7 +168,7 @@ def _of_markdown(lines: Sequence[str]) -> Iterator[Heading]:
 
 
 def _front_matter(lines: Sequence[str]) -> int:
-    """How many lines at the beginning of a page say what it is, as static site generators have them."""
+    """The number of lines of front matter, as static site generators use it."""
     block = [line.rstrip() for line in takewhile(str.strip, lines)]
     return block.index("---", 1) + 1 if block[:1] == ["---"] and "---" in block[1:] and _KEY.match(block[1]) else 0
 
@@ -200,7 +200,7 @@ def _of_code(lines: Sequence[str]) -> Iterator[Heading]:
 
 
 def _of_table(lines: Sequence[str]) -> Iterator[Heading]:
-    """The names of the columns, which say of each row what its values are."""
+    """The names of the columns as a heading, since they say what the values of each row are."""
     if lines and lines[0].strip():
         yield _heading(0, len(lines[0]), 1, lines[0])
 
@@ -226,7 +226,7 @@ def _sections(text: str, found: Sequence[Heading]) -> list[str]:
 
 
 def _located(chunks: Iterable[str], found: Sequence[Heading], tables: Sequence[Heading]) -> Iterator[TextChunk]:
-    """The chunks with the headings that their first line of text is under, or the columns if it is a row of a table."""
+    """The chunks with the headings above their first line of text, or the columns if it is a row of a table."""
     path: list[Heading] = []
     start = passed = 0
     for chunk in chunks:

@@ -25,12 +25,12 @@ _ODT_TAGS = {
     "table-cell": "td", "table-row": "tr", "th": "th",
 }  # fmt: skip
 _ODT_UNREAD = frozenset({"annotation", "desc", "note-citation", "table-of-content", "title", "tracked-changes"})
-"""Comments, pictures' descriptions, what stands elsewhere, and what was deleted; so are other indexes."""
+"""Comments, pictures' descriptions, repeated and deleted text; other indexes are left out, too."""
 _DECK = "ppt/presentation.xml"
 _RELATIONSHIP = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _TITLES = frozenset({"ctrTitle", "title"})
 _FURNITURE = frozenset({"dt", "ftr", "hdr", "sldNum"})
-"""What is the same on each slide: date, footer, header, number."""
+"""Placeholders repeated on each slide: date, footer, header, number."""
 _BESIDE_SLIDES = ("ppt/diagrams/data", "ppt/notesSlides/")
 
 
@@ -51,7 +51,7 @@ def read_word(content: bytes) -> Reading:
 
 
 def _with_head(table: Any) -> Any:
-    """A table with its first row as its head: Word seldom says that it is, and Markdown has no other tables."""
+    """A table with its first row as its head: Word seldom marks it, and Markdown has no tables without one."""
     rows = table.children
     if len(rows) < 2 or len(rows[0].children) < 2:
         return table
@@ -82,7 +82,7 @@ def read_odp(content: bytes) -> Reading:
 
 
 def _body(content: bytes) -> ElementTree.Element:
-    """What an OpenDocument file holds, prepared for `_html`."""
+    """The body of an OpenDocument file, prepared for `_html`."""
     body = next(_root(_opened(content), "content.xml").iterfind("{*}body/*"))
     for table in body.iterfind(".//{*}table"):
         rows = table.findall(".//{*}table-row")
@@ -138,19 +138,19 @@ read_ods = read_workbook
 
 
 def _sheet(values: Iterable[Sequence[Any]]) -> str:
-    """What stands alone above the first row of several cells, and the table that begins there."""
+    """The single cells above the first row of several cells as text, and the table that begins there."""
     rows = [row for row in ([*map(_cell, cells)] for cells in values) if any(row)]
     head = next((number for number, row in enumerate(rows) if sum(map(bool, row)) > 1), 0)
     return "\n\n".join(["".join(row) for row in rows[:head]] + [_table(rows[head:])])
 
 
 def _cell(value: Any) -> str:
-    """A value as Excel shows it: a whole number without a point, others with the digits that are exact."""
+    """A value as Excel shows it: a whole number without a point, others with their exact digits."""
     return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown, its first row the head."""
+    """A Markdown table with the first row as its head."""
     lines = ["| " + " | ".join(" ".join(cell.split()).replace("|", r"\|") for cell in row) + " |" for row in rows]
     return "\n".join(lines[:1] + ["|" + "---|" * len(row) for row in rows[:1]] + lines[1:])
 
@@ -173,7 +173,7 @@ def read_slides(content: bytes) -> Reading:
 
 
 def _presentation(slides: Iterable[tuple[str, str]]) -> Reading:
-    """The titles and texts of slides, those that have either."""
+    """The slides as text, without those that have neither title nor text."""
     shown = [(number, title, text) for number, (title, text) in enumerate(slides, 1) if title or text]
     texts = [f"# {title or f'Slide {number}'}\n\n{text}".strip() for number, title, text in shown]
     title = next((title for _, title, _ in shown if title), "")
@@ -181,7 +181,7 @@ def _presentation(slides: Iterable[tuple[str, str]]) -> Reading:
 
 
 def _blocks(element: ElementTree.Element) -> Iterator[tuple[str, str]]:
-    """The shapes, tables and diagrams' points that have text, and what a shape stands for, such as "title"."""
+    """The shapes, tables and diagrams' points that have text, and the type of shapes' placeholders, such as "title"."""
     for child in element:
         match child.tag.rpartition("}")[2]:
             case "sp" | "pt":
@@ -191,14 +191,14 @@ def _blocks(element: ElementTree.Element) -> Iterator[tuple[str, str]]:
             case "tbl":
                 rows = [[_text(cell) for cell in row.iterfind("{*}tc")] for row in child.iterfind("{*}tr")]
                 yield "", _table(rows)
-            case "Fallback":  # the same for programs that do not know the choice beside it
+            case "Fallback":  # the same content for programs that do not know the choice beside it
                 pass
             case _:
                 yield from _blocks(child)
 
 
 def _text(element: ElementTree.Element) -> str:
-    """The paragraphs of a shape, a line each."""
+    """The paragraphs of a shape, one per line."""
     lines = ("".join(_runs(paragraph)).strip() for paragraph in element.iterfind(".//{*}p"))
     return "\n".join(filter(None, lines))
 
@@ -211,7 +211,7 @@ def _runs(paragraph: ElementTree.Element) -> Iterator[str]:
 
 
 def read_epub(content: bytes) -> Reading:
-    """The pages of a book, in the order in which they are read."""
+    """The pages of a book, in reading order."""
     archive = _opened(content)
     container = _root(archive, "META-INF/container.xml")
     book = next(each.attrib["full-path"] for each in container.iterfind(".//{*}rootfile"))
@@ -231,7 +231,7 @@ def _opened(content: bytes) -> ZipFile:
     """A zip archive.
 
     Raises:
-        ValueError: it unpacks to far more than it is.
+        ValueError: it unpacks to more than `MAX_UNPACKED_BYTES`.
     """
     archive = ZipFile(BytesIO(content))
     if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
@@ -244,7 +244,7 @@ def _root(archive: ZipFile, part: str) -> ElementTree.Element:
 
 
 def _related(archive: ZipFile, part: str) -> dict[str, str]:
-    """The parts that a part of an Office file refers to, by the ids by which it does so."""
+    """The parts that a part of an Office file refers to, by reference id."""
     folder, name = posixpath.split(part)
     relationships = f"{folder}/_rels/{name}.rels"
     if relationships not in archive.NameToInfo:
@@ -253,5 +253,5 @@ def _related(archive: ZipFile, part: str) -> dict[str, str]:
 
 
 def _path(part: str, target: str) -> str:
-    """Where in an archive a target is that a part names, relative to its own folder or to the archive."""
+    """The path in an archive of a part's target, which is relative to the part's folder or the archive."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(part), unquote(target))).lstrip("/")
