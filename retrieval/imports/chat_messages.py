@@ -1,4 +1,4 @@
-"""Messages as they are sent to chat models (`role`, `content`), alone or as the `messages` of a conversation."""
+"""Messages in the format of chat models (`role`, `content`), alone or as the `messages` of a conversation."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from retrieval.imports.records import (
 )
 
 MESSAGE = {"role", "content"}
-"""Keys by which a message of a chat model is told."""
+"""Keys by which a chat model's message is recognised."""
 
 _SAID_BY = ("user", "human", "assistant", "ai")
 
 _OF_ALL = ("session_id", "created_at", "tags")
-"""Fields of a conversation that its messages have, too, where they have none of their own."""
+"""Fields that messages inherit from their conversation."""
 
 
 def is_message(row: Mapping[str, Any]) -> bool:
@@ -42,7 +42,7 @@ def is_conversation(row: Mapping[str, Any]) -> bool:
 def read_message(
     row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
 ) -> SourceRecord | SkippedRecord:
-    """A turn; what is not said by user or assistant, and what has no text, is skipped."""
+    """A turn; skipped unless it is from user or assistant and has a text."""
     if row.get("role") not in _SAID_BY or _says_nothing(row.get("content")):
         return SkippedRecord(place=place, reason="system and tool messages")
     return memory_of_row(row, place, line, context, ids)
@@ -51,7 +51,7 @@ def read_message(
 def read_conversation(
     row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
 ) -> Records:
-    """The turns of one conversation: a session by its own id, or else by one made of its content."""
+    """The turns of one conversation: a session with its id, or else one derived from its content."""
     columns = columns_of(row, {})
     session = row[columns["session_id"]] if "session_id" in columns else row.get("id")
     shared = {field: row[columns[field]] for field in _OF_ALL if field in columns}
@@ -64,7 +64,7 @@ def read_conversation(
 
 
 def _says_nothing(content: Any) -> bool:
-    """Whether it is blank, or all parts are without a text: images, calls of tools, what these answered."""
+    """Whether it is blank, or no part has a text: images, tool calls and their results."""
     if isinstance(content, list):
         return not any(text_of_part(part).strip() for part in content)
     return not str(content or "").strip()

@@ -1,4 +1,4 @@
-"""ChatGPT's export: conversations are trees, of which the branch that was last shown is read."""
+"""ChatGPT's export: conversations are trees, of which the branch shown last is read."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ FILES = ("conversations*.json",)
 
 _SPEAKERS = {"user": "user", "assistant": "ChatGPT"}
 _SPOKEN = ("text", "multimodal_text")
-"""Types of content that were said; others are code, tools' output, thoughts and settings."""
+"""Types of spoken content; others are code, tools' output, thoughts and settings."""
 
 _MARKERS = re.compile(
     "\ue200([^\ue200-\ue202]*)\ue202?([^\ue200\ue201]*)\ue201|[\ue200-\ue206]|【\\d+[^【】†]*†[^【】]*】"
 )
-"""Names, links and references to what a tool found: the kind and the rest of it; and signs around what they are for."""
+"""Markers of names, links and a tool's sources, as kind and content; and stray marker characters."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A message with a text; `time` is None where the export has none."""
+    """A message with a text; `time` is None if the export has none."""
 
     place: str
     id: str
@@ -86,9 +86,9 @@ def _conversation(conversation: Mapping[str, Any], place: str, context: ImportCo
 
 
 def _branch(mapping: Mapping[str, Any], current: str) -> Sequence[str]:
-    """The nodes from the root to the current one; what a cycle or a missing parent cuts off is left out.
+    """The nodes from the root to the current one, as far back as there is no cycle or missing parent.
 
-    Without a current node it is the branch of the last node that has no children.
+    Without a current node, the branch of the last node without children.
     """
     if current not in mapping:
         current = next((id_ for id_ in reversed(list(mapping)) if not mapping_of(mapping[id_]).get("children")), "")
@@ -100,7 +100,7 @@ def _branch(mapping: Mapping[str, Any], current: str) -> Sequence[str]:
 
 
 def _message(node: Mapping[str, Any], node_id: str, place: str, context: ImportContext) -> _Said | SkippedRecord | None:
-    """What a node's message says, or why it is left out; None for a node without one."""
+    """A node's message, or why it is skipped; None for a node without one."""
     message = mapping_of(node.get("message"))
     if not message:
         return None
@@ -123,7 +123,7 @@ def _message(node: Mapping[str, Any], node_id: str, place: str, context: ImportC
 
 
 def _shown(marker: re.Match[str]) -> str:
-    """What is shown in a marker's place: a link's label, an entity's name, nothing for what a tool found."""
+    """The text in place of a marker: a link's label, an entity's name, nothing for a tool's sources."""
     kind, rest = marker[1], marker[2]
     if kind == "url":
         return str(rest.partition("\ue202")[0])
@@ -134,7 +134,7 @@ def _shown(marker: re.Match[str]) -> str:
 
 
 def _time(value: Any, context: ImportContext) -> datetime | None:
-    """A time; a broken or absurd one counts as missing, and is interpolated."""
+    """A time; a broken or absurd one counts as missing, to be interpolated."""
     try:
         return context.time(value) or None
     except InvalidInput:
@@ -143,7 +143,7 @@ def _time(value: Any, context: ImportContext) -> datetime | None:
 
 
 def _interpolated(times: Sequence[datetime | None], start: datetime | None) -> list[datetime | None]:
-    """The times, of which missing ones lie evenly between their neighbours, or at the nearest, or at the start."""
+    """The times, with missing ones spread evenly between their neighbours, or set to the nearest or the start."""
     known = {index: time.timestamp() for index, time in enumerate(times) if time is not None}
     if not known:
         return [start] * len(times)

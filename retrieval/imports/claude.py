@@ -67,7 +67,7 @@ def _conversation(conversation: Mapping[str, Any], place: str, context: ImportCo
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """What was said: the content's texts without thoughts and tools, which the field `text` mixes in."""
+    """The content's texts without thoughts and tools, which the field `text` includes."""
     blocks = [mapping_of(block) for block in list_of(message.get("content"))]
     said = [text_of(block.get("text")) for block in blocks if block.get("type") == "text"]
     return "\n".join(filter(None, said)).strip() or ("" if blocks else text_of(message.get("text")).strip())

@@ -1,4 +1,4 @@
-"""Fields of a memory out of rows whose columns have the usual names, or the names that the user gives."""
+"""Fields of a memory from rows whose columns have the usual names, or names that the user gives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "tags": ("tags", "labels", "categories"),
     "supersedes": ("supersedes",),
 }
-"""Column names by field, the likeliest first; compared without case, with spaces and hyphens as underscores."""
+"""Column names by field, the likeliest first; case is ignored, and spaces and hyphens count as underscores."""
 
 _LABELS = ("title", "speaker", "session_id")
 
@@ -40,7 +40,7 @@ _SLASHED = re.compile(r"(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:[ ,T]+(\d{1,2}):(\
 
 
 def has_usual_names(row: Mapping[str, Any]) -> bool:
-    """Whether a row has a text by one of the usual names, and some field by another name than the API's."""
+    """Whether a row has a text under one of the usual names, and some field under a name other than the API's."""
     columns = columns_of(row, {})
     return "text" in columns and any(_plain(column) != field for field, column in columns.items())
 
@@ -69,7 +69,7 @@ def columns_of(row: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, st
 def memory_of_row(
     row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
 ) -> SourceRecord:
-    """The memory of a row; columns that are no field go into its metadata."""
+    """The memory of a row; columns that are not fields go into its metadata."""
     try:
         columns = columns_of(row, context.columns)
         for field in _LABELS:

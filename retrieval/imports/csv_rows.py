@@ -18,7 +18,7 @@ _MAX_FIELD_CHARS = 16 * 1024**2
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether its first line names a column for a text by a usual name, and others."""
+    """Whether its first line has a usual name for the text's column, and other columns."""
     if not any(source.parts(*FILES)):
         return False
     head = source.part(*FILES).text(context).read(4_000)
@@ -33,7 +33,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     """The rows.
 
     Raises:
-        InvalidInput: no column has the text, or one that was named does not exist.
+        InvalidInput: no column has the text, or a column given by the user does not exist.
     """
     lines = source.part(*FILES).text(context)
     head = lines.read(4_000)
@@ -66,7 +66,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 
 
 def _rows(reader: Iterator[list[str]]) -> Iterator[list[str] | InvalidInput]:
-    """The rows; a broken one does not end them."""
+    """The rows; a broken one does not end the reading."""
     while True:
         try:
             yield next(reader)
@@ -77,10 +77,10 @@ def _rows(reader: Iterator[list[str]]) -> Iterator[list[str] | InvalidInput]:
 
 
 def _header_in(head: str) -> str:
-    """The first line, or the second if the first names the separator for Excel, as "sep=;"."""
+    """The first line, or the second if the first one tells Excel the separator, as in "sep=;"."""
     return next((line for line in head.splitlines()[:2] if not line.startswith("sep=")), "")
 
 
 def _separator(head: str) -> str:
-    """The separator that the header has most of."""
+    """The most frequent separator in the header."""
     return max(_SEPARATORS, key=_header_in(head).count)

@@ -25,7 +25,7 @@ _SPOKEN = {"Default", "Reply", "ThreadStarterMessage", "0", "19", "21"}
 
 
 class _Channel(NamedTuple):
-    """The channel that is being read; it comes before its messages."""
+    """The current channel; it comes before its messages."""
 
     id: str = ""
     name: str = ""

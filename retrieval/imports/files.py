@@ -21,16 +21,16 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.records import ImportContext, Records, SkippedRecord
 
 HEAD_BYTES = 256 * 1024
-"""As much of a file is looked at to recognise its format."""
+"""Size of the beginning of a file by which its format is recognised."""
 
 _OF_PAGES = frozenset({"count", "total", "limit", "offset", "page", "page_size", "has_more", "next", "previous"})
-"""Names of what servers say of an answer besides its list."""
+"""Fields in which servers describe an answer, beside its list."""
 
 MAX_RATIO = 250
 """Most bytes of a zip's member per compressed byte; text takes 3 to 30."""
 
 MAX_UNPACKED_BYTES = 32 * 1024**3
-"""Most bytes that are read of one zip."""
+"""Most bytes read from one zip."""
 
 _FREE_BYTES = 8 * 1024**2
 """Members up to this size may have any ratio."""
@@ -62,12 +62,12 @@ class ImportFile:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing in it but blanks and a byte order mark."""
+        """Whether it contains only whitespace and a byte order mark."""
         return not self.head.removeprefix(codecs.BOM_UTF8).strip()
 
     @property
     def is_hollow(self) -> bool:
-        """Whether it is what a server answers that has nothing: `[]`, or an object of such and of counts."""
+        """Whether it is a server's empty answer: `[]`, or an object of empty lists and counts."""
         try:
             value = msgspec.json.decode(self.head.removeprefix(codecs.BOM_UTF8))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -100,7 +100,7 @@ class ImportFile:
     def parts(self, *patterns: str) -> Iterator[FilePart]:
         """The zip's members that match one of the patterns, in order of their names, or the file itself.
 
-        A pattern without a slash is for the last part of a name. Case does not count: Windows has `MAIL.EML`.
+        A pattern without a slash matches the last part of a name. Case is ignored: Windows has `MAIL.EML`.
 
         Raises:
             InvalidInput: the zip is damaged.
@@ -115,7 +115,7 @@ class ImportFile:
                 yield self._part(name, self._archive)
 
     def _part(self, name: str, archive: zipfile.ZipFile | None = None) -> FilePart:
-        """The one object of a part: what is found out of it is kept there."""
+        """The cached object of a part, which keeps what was detected about it."""
         return self._parts.setdefault(name, FilePart(name=name, file=self._file, archive=archive))
 
     def part(self, *patterns: str) -> FilePart:
@@ -133,14 +133,14 @@ class ImportFile:
         raise InvalidInput(f"the zip has no file {' or '.join(patterns)}")
 
     def climbing(self) -> Records:
-        """What names a path outside the zip. It is only named: nothing is written by a member's name."""
+        """Members whose path leaves the zip. They are only reported, as nothing is written under a member's name."""
         for name in self.members:
             if name.startswith(("/", "\\")) or ".." in re.split(r"[/\\]", name) or name[1:2] == ":":
                 yield SkippedRecord(place=name, reason="path that leaves the zip")
 
 
 def _by_number(name: str) -> list[str | int]:
-    """What a name is sorted by: "chat.json" comes before "chat [part 2].json" and "chat [part 10].json"."""
+    """The sort key of a name: "chat.json" comes before "chat [part 2].json" and "chat [part 10].json"."""
     parts = re.split("([0-9]+)", name.rpartition(".")[0] or name)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
@@ -154,14 +154,14 @@ class FilePart:
     archive: zipfile.ZipFile | None = None
 
     def place(self, within: str = "") -> str:
-        """Where something in this part stands."""
+        """The place of something in this part, for people."""
         return ", ".join(filter(None, (self.name, within))) or "the file"
 
     def open(self) -> IO[bytes]:
-        """Its bytes. Reading raises InvalidInput where a zip is damaged.
+        """Its bytes. Reading raises InvalidInput if the zip is damaged.
 
         Raises:
-            InvalidInput: the member is encrypted, of an unusual method, or would unpack to far more than it is.
+            InvalidInput: the member is encrypted, of an unusual method, or would unpack to too many bytes.
         """
         if self.archive is None:
             self.file.seek(0)
@@ -181,7 +181,7 @@ class FilePart:
             raise InvalidInput(f"is damaged: {exc}") from exc
 
     def decoded(self, context: ImportContext) -> IO[bytes]:
-        """Its text as UTF-8, whatever its encoding; another one is noted.
+        """Its text as UTF-8; a note records any other encoding.
 
         Raises:
             InvalidInput: as `open`, and while reading.
@@ -195,15 +195,15 @@ class FilePart:
         return io.BufferedReader(_Transcoded(stream, encoding, errors))
 
     def text(self, context: ImportContext) -> io.TextIOWrapper:
-        """Its text; line ends are as they are in the file."""
+        """Its text, with the file's line ends."""
         unclosed = io.BufferedReader(_Borrowed(self.decoded(context)))
         return io.TextIOWrapper(unclosed, encoding="utf-8", errors="replace", newline="")
 
     @cached_property
     def encoding(self) -> tuple[str, str]:
-        """Its encoding, and how to treat what is not of it: by byte order mark, by null bytes, by trying.
+        """Its encoding, by byte order mark, null bytes or trial, and the handler of invalid bytes.
 
-        Text that is not UTF-8 is taken as Windows-1252 if more of it is broken than is sound beyond ASCII.
+        Broken UTF-8 is read as Windows-1252 if more of its non-ASCII characters are invalid than valid.
         """
         head = self.open().read(4)
         for bom, encoding in _BOMS.items():
@@ -230,7 +230,7 @@ class FilePart:
     def _decoded_chunks(self, errors: str) -> Iterator[str]:
         decoder = codecs.getincrementaldecoder("utf-8")(errors)
         stream = self.open()
-        with suppress(InvalidInput):  # damage on the way, which reading names
+        with suppress(InvalidInput):  # damage further on, which reading reports
             while chunk := stream.read(_CHUNK_BYTES):
                 yield decoder.decode(chunk)
         yield decoder.decode(b"", final=True)

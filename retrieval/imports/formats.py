@@ -1,4 +1,4 @@
-"""The table of formats, and which of them a file has."""
+"""The table of formats, and detecting a file's format."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ImportFormat(NamedTuple):
     """A format.
 
     Attributes:
-        module: has `read`, and `recognise` where the format is told by content.
-        of_lines: whether its records are lines, which can be counted beforehand.
+        module: has `read`, and `recognise` if the format is detected by content.
+        of_lines: whether each record is a line, so that they can be counted beforehand.
         reader: the function that reads it.
         detected: whether `auto` looks for it.
     """
@@ -46,20 +46,20 @@ FORMATS: dict[str, ImportFormat] = {
     "corpus": ImportFormat("jsonl", of_lines=True, reader="read_corpus", detected=False),
     "csv": ImportFormat("csv_rows"),
 }
-"""By name, in the order in which `auto` tries them: what is recognised by the most particular signs comes first."""
+"""By name, in the order in which `auto` tries them: the most specific ones come first."""
 
 
 def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
-    """The name of the format that the content has; `columns` are the names that the user gives.
+    """The name of the format that the content has; `columns` are names given by the user.
 
     Raises:
-        InvalidInput: none; or a zip that cannot be opened.
+        InvalidInput: it has none, or is a zip that cannot be opened.
     """
     if source.is_empty:
         return "jsonl"  # it has no lines
     if source.is_hollow:
         return "json"
-    context = ImportContext(columns=columns or {})  # what recognising assumes, reading will note again
+    context = ImportContext(columns=columns or {})  # reading will note the same assumptions again
     for name, entry in FORMATS.items():
         if entry.detected and _function(entry, "recognise")(source, context):
             return name
@@ -73,10 +73,10 @@ def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
 
 
 def read(source: ImportFile, name: str, context: ImportContext) -> Records:
-    """What a file of a format holds. What is wrong with the whole file raises; damage on the way is a record.
+    """The records of a file. A fault of the whole file is raised; damage further on becomes a record.
 
     Raises:
-        InvalidInput: the file is not of this format, or something has to be said beforehand.
+        InvalidInput: the file is not of this format, or needs an option from the user.
     """
     yield from source.climbing()
     entry = FORMATS[name]
@@ -93,7 +93,7 @@ def read(source: ImportFile, name: str, context: ImportContext) -> Records:
 
 
 def _once(records: Records) -> Records:
-    """The records without those whose id came before: they would replace each other at each import."""
+    """The records without repeated ids, which would replace each other at each import."""
     seen: set[int] = set()
     for record in records:
         if isinstance(record, SourceRecord) and isinstance(record.memory, MemoryInput):

@@ -1,4 +1,4 @@
-"""Hindsight's facts as listing a bank's memories, or a recall, gives them."""
+"""Hindsight's facts, as returned by listing a bank's memories or by a recall."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _list(keys: Keys) -> str | None:
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The facts that hold; those that were invalidated are left out."""
+    """The valid facts; invalidated ones are left out."""
     for part in source.parts(*FILES):
         found = _list(keys_in(part))
         facts = objects_at(part, {_LISTS[0] if found is None else found}, context)
@@ -66,7 +66,7 @@ def _fact(entry: Mapping[str, Any], place: str, context: ImportContext) -> Recor
 
 
 def _entities(value: Any) -> list[str]:
-    """The entities' names, once each; they come as names, as objects, or as names with commas between."""
+    """The entities' distinct names; they come as names, as objects, or separated by commas."""
     items = value.split(",") if isinstance(value, str) else list_of(value)
     names = [
         item

@@ -16,7 +16,7 @@ FILES = ("*.json",)
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether it is a conversation, or a list of them or of objects with a text by a usual name or the one given."""
+    """Whether it is a conversation, or a list of them or of objects with a text under a usual or the given name."""
     names = {context.columns["text"]} if "text" in context.columns else USUAL_NAMES["text"]
     found = keys_of_parts(source, FILES)
     return any(keys["item"] & {*names} or keys["item.messages.item"] >= MESSAGE for keys in found) or (
@@ -25,7 +25,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The objects, as what the first one is. A list of a chat model's messages is one session."""
+    """The objects, all read as the kind of the first. A list of a chat model's messages is one session."""
     ids = RepeatableIds("json")
     for part in source.parts(*FILES):
         session, number, usual = part.name or source.name or "chat", 0, False

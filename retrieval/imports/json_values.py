@@ -20,10 +20,10 @@ from retrieval.imports.records import ImportContext, Record, Records, mapping_of
 T = TypeVar("T")
 
 JsonPlace: TypeAlias = str
-"""Keys joined by dots; `item` stands for every item of a list, nothing for the outermost value."""
+"""Keys joined by dots; `item` is any item of a list, "" the outermost value."""
 
 Keys: TypeAlias = Mapping[JsonPlace, set[str]]
-"""The keys of objects by the objects' place; of a place without objects there are none."""
+"""The keys of objects, by the objects' place; none for a place without objects."""
 
 _BROKEN_JSON = (ijson.JSONError, ValueError, ArithmeticError)
 
@@ -31,19 +31,19 @@ MAX_JSON_DEPTH = 200
 """Deepest nesting that is read; exports have some 15 levels."""
 
 _FIRST_PARTS = 4
-"""So many members of a zip are looked at to recognise its format."""
+"""Members of a zip by which its format is recognised."""
 
 _CLOSING = ("end_map", "end_array")
 
 
 def values_at(part: FilePart, places: Collection[JsonPlace], context: ImportContext) -> Iterator[tuple[JsonPlace, Any]]:
-    """The values at the places, in the order of the file; several outermost values (JSON lines) are one file.
+    """The values at the places, in the order of the file; there may be several outermost values (JSON lines).
 
-    Only one value is in memory at a time. What lies within a value that is given out is not looked for.
+    Only one value is in memory at a time. A yielded value is not searched for further places.
 
     Raises:
-        InvalidInput: the file cannot be read, or its JSON ends early or is broken; all whole values before that have
-            been given out.
+        InvalidInput: the file cannot be read, or its JSON ends early or is broken; all complete values before that have
+            been yielded.
     """
     builder: Any = None
     place, inner = "", 0
@@ -60,7 +60,7 @@ def values_at(part: FilePart, places: Collection[JsonPlace], context: ImportCont
 
 
 def objects_at(part: FilePart, places: Collection[JsonPlace], context: ImportContext) -> Iterator[Mapping[str, Any]]:
-    """The values of `values_at` as objects: what is none is an empty one."""
+    """The values of `values_at` as objects; an empty object in place of any other value."""
     return (mapping_of(value) for _, value in values_at(part, places, context))
 
 
@@ -71,7 +71,7 @@ def keys_of(head: bytes) -> Keys:
     {'item': {'a'}, 'item.a': {'b'}}
     """
     keys: defaultdict[JsonPlace, set[str]] = defaultdict(set)
-    with suppress(InvalidInput):  # what was cut off
+    with suppress(InvalidInput):  # the end is cut off
         for prefix, event, value in _events(io.BytesIO(head)):
             if event == "map_key":
                 keys[prefix].add(value)
@@ -79,8 +79,8 @@ def keys_of(head: bytes) -> Keys:
 
 
 def _events(stream: IO[bytes]) -> Iterator[tuple[JsonPlace, str, Any]]:
-    """The parser's events with their places. Its own are as long as the nesting is deep, without a limit."""
-    within: list[JsonPlace] = []  # of each open container, the place of the value that comes next
+    """The parser's events with places, nested at most `MAX_JSON_DEPTH` deep; its own places have no limit."""
+    within: list[JsonPlace] = []  # for each open container, the place of its next value
     try:
         for event, value in ijson.basic_parse(stream, multiple_values=True, use_float=True):
             if event in _CLOSING:
@@ -101,7 +101,7 @@ def _events(stream: IO[bytes]) -> Iterator[tuple[JsonPlace, str, Any]]:
 
 
 def _reason(exc: Exception) -> str:
-    """The parser's message without the picture that it draws."""
+    """The parser's message without its drawing of the place."""
     reason = exc.args[0] if exc.args else ""
     text = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(exc)
     return text.strip().partition("\n")[0][:200]
@@ -112,11 +112,11 @@ def keys_of_parts(source: ImportFile, patterns: Sequence[str]) -> list[Keys]:
     return [keys_in(part) for part in islice(source.parts(*patterns), _FIRST_PARTS)]
 
 
-@lru_cache(maxsize=_FIRST_PARTS)  # to recognise a file nine formats ask for them
+@lru_cache(maxsize=_FIRST_PARTS)  # nine formats read them to recognise a file
 def keys_in(part: FilePart) -> Keys:
-    """The keys at the beginning of a part; none where it cannot be read.
+    """The keys at the beginning of a part; none if it cannot be read.
 
-    What had to be assumed of its encoding is noted when the part is read.
+    Assumptions about its encoding are noted when the part is read.
     """
     try:
         return keys_of(part.decoded(ImportContext()).read(HEAD_BYTES))
@@ -125,9 +125,9 @@ def keys_in(part: FilePart) -> Keys:
 
 
 def records_of(part: FilePart, noun: str, values: Iterable[T], read: Callable[[T, str], Iterable[Record]]) -> Records:
-    """What is read of each value of a part, given with its place, such as "memory 3".
+    """The records of each value of a part; `read` gets the value and its place, such as "memory 3".
 
-    A value of which InvalidInput is raised is refused alone; damage of the file ends the part.
+    InvalidInput refuses only its value; damage of the file ends the part.
     """
     number = 0
     try:
@@ -147,7 +147,7 @@ def conversations(
     context: ImportContext,
     read: Callable[[Mapping[str, Any], str, ImportContext], Records],
 ) -> Records:
-    """What is read of each conversation in the lists of some files."""
+    """The records of each conversation in the lists of some files."""
     for part in source.parts(*files):
         values = objects_at(part, {"item"}, context)
         yield from records_of(part, "conversation", values, lambda value, place: read(value, place, context))

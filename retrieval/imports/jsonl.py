@@ -1,4 +1,4 @@
-"""JSON lines: memories as the API takes them, rows of an evaluation corpus or of the usual names, conversations."""
+"""JSON lines: memories in the API's form, rows of an evaluation corpus or with the usual names, conversations."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ FILES = ("*.jsonl", "*.ndjson")
 _FIRST_LINES = 20
 
 _NOT_OF_A_CORPUS = {*MemoryInput.__struct_fields__} - CORPUS_FIELDS
-"""Fields of memories by which a row with a namespace is not one of a corpus, where they would be let pass."""
+"""Fields of memories that a corpus would ignore, so that a row with a namespace and one of them is not a corpus'."""
 
 MAX_LINE_BYTES = 16 * 1024**2
-"""Longer lines are refused by their beginning, without being read at once."""
+"""Longer lines are refused without being read as a whole."""
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether half of the first lines are objects by themselves: a text may have some, too."""
+    """Whether half of the first lines are complete objects: a text may have some, too."""
     return any(source.parts(*FILES)) and are_lines(source, context)
 
 
 def are_lines(source: ImportFile, context: ImportContext) -> bool:
-    """Whether half of its first lines are objects by themselves."""
+    """Whether half of its first lines are complete objects."""
     head = source.part(*FILES).decoded(context).read(MAX_MEMORY_BYTES)
     lines = [line for line in head.splitlines() if line.strip()][:_FIRST_LINES]
     return 0 < len(lines) <= 2 * sum(_object(line) is not None for line in lines)
@@ -48,18 +48,18 @@ def header_of(source: ImportFile) -> ExportHeader | None:
 
 
 def count_memories(source: ImportFile) -> int | None:
-    """How many memories are to come, one on each line; None for conversations, whose lines have several."""
+    """The number of memories, one per line; None for conversations, whose lines have several."""
     if is_conversation(_first_object(source)):
         return None
     count = 0
-    with suppress(InvalidInput):  # where a zip is damaged; reading it names that
+    with suppress(InvalidInput):  # a damaged zip, which reading reports
         for _ in _lines(source, ImportContext()):
             count += 1
     return count
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The lines, of the kind that the first object is of."""
+    """The lines, all read as the kind of the first object."""
     first = _first_object(source)
     if context.columns:
         yield from _read_mapped(source, context)
@@ -72,7 +72,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 
 
 def read_memories(source: ImportFile, context: ImportContext) -> Records:
-    """Memories as the API takes them; a memory without an id gets one from its content."""
+    """Memories in the API's form; a memory without an id gets one from its content."""
     ids = RepeatableIds("jsonl")
     for number, raw in _lines(source, context):
         memory = memory_in_api_form(raw, number, ids)
@@ -80,7 +80,7 @@ def read_memories(source: ImportFile, context: ImportContext) -> Records:
 
 
 def memory_in_api_form(raw: bytes, number: int, ids: RepeatableIds) -> Parsed:
-    """A memory as the API takes it, or what is wrong with it; one without an id gets a repeatable one."""
+    """A memory in the API's form, or its fault; one without an id gets a repeatable one."""
     memory = parse_memory(raw, number)
     if isinstance(memory, MemoryInput) and memory.id is None:
         return msgspec.structs.replace(memory, id=ids.next(raw.decode().strip()))
@@ -133,12 +133,12 @@ def _lines(source: ImportFile, context: ImportContext) -> Iterator[tuple[int, by
 
 
 def _first_object(source: ImportFile) -> dict[str, Any]:
-    """The first line that is an object; an empty one if none is."""
+    """The first line that is an object; an empty object if none is."""
     return next((row for _, raw in _lines(source, ImportContext()) if (row := _object(raw)) is not None), {})
 
 
 def _object(raw: bytes) -> dict[str, Any] | None:
-    """The object of a line, None if it is none."""
+    """The object of a line, or None."""
     try:
         return msgspec.json.decode(raw, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Mailboxes in mbox format, and single mails: what each mail says itself, without what it quotes, in threads."""
+"""Mailboxes in mbox format, and single mails: each mail's own text, without quotations, in threads."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from retrieval.imports.records import (
 FILES = ("*.mbox", "mbox", "*.eml")
 
 MAX_MAIL_BYTES = 64 * 1024**2
-"""What a mail has beyond that, attachments as a rule, is not read."""
+"""The rest of a longer mail, as a rule attachments, is not read."""
 
 _MAX_LINE_BYTES, _MAX_FROM_BYTES = 1024 * 1024, 400
 _MAX_HEAD_BYTES = 64 * 1024
-"""Where the headers of a mail end; those of delivery come first."""
+"""Bytes in which a mail is recognised by its headers; those of delivery come first."""
 
 _MAX_HEADER_CHARS = 20_000
 _MAX_HTML_CHARS = 1_000_000
@@ -83,7 +83,7 @@ def _envelopes(source: ImportFile, context: ImportContext) -> list[_MailHead]:
     threads: dict[str, str] = {}
     envelopes = []
     parser = BytesHeaderParser(policy=compat32)
-    with suppress(InvalidInput):  # where a zip is damaged; the second reading names it
+    with suppress(InvalidInput):  # a damaged zip, which the second reading reports
         for from_line, raw in _mails(source):
             head = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
             headers = parser.parsebytes(head)
@@ -97,7 +97,7 @@ def _envelopes(source: ImportFile, context: ImportContext) -> list[_MailHead]:
 
 
 def _positions(envelopes: list[_MailHead]) -> list[int]:
-    """Each mail's place in its thread, by date; mails without a date come where they stand in the file."""
+    """Each mail's position in its thread, by date; mails without a date keep their place in the file."""
     threads: dict[str, list[int]] = defaultdict(list)
     for index, envelope in enumerate(envelopes):
         threads[envelope.thread].append(index)
@@ -167,12 +167,12 @@ def _record(
 
 
 def _header(mail: Message, name: str) -> str:
-    """A header's text; as it stands where it cannot be decoded."""
+    """A header's text, decoded if possible."""
     return _decoded(_raw_header(mail, name))
 
 
 def _raw_header(mail: Message, name: str) -> str:
-    """A header as it is written; bytes beyond ASCII are UTF-8."""
+    """A header as written; bytes beyond ASCII are UTF-8."""
     raw = next((str(value) for key, value in mail.raw_items() if key.lower() == name.lower()), "")
     return raw[:_MAX_HEADER_CHARS].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
@@ -190,12 +190,12 @@ def _date(headers: Message, from_line: bytes, context: ImportContext) -> datetim
         try:
             return context.localized(parsedate_to_datetime(value)).astimezone(UTC)
         except (ValueError, IndexError, TypeError, OverflowError, InvalidInput):
-            continue  # the next one may be sound
+            continue  # the next one may be valid
     return None
 
 
 def _body(mail: Message) -> str:
-    """The plain text, or the text of the HTML where there is none; attachments are left out."""
+    """The plain text, or else the text of the HTML; attachments are left out."""
     parts = list(_own_parts(mail))
     for kind, readable in (("text/plain", str), ("text/html", html_text)):
         texts = [readable(_text(part)) for part in parts if part.get_content_type() == kind]
@@ -205,7 +205,7 @@ def _body(mail: Message) -> str:
 
 
 def _own_parts(mail: Message) -> Iterator[Message]:
-    """The parts of a mail without what is attached, and without the mails in it, which others may have written."""
+    """The parts of a mail without attachments and without mails in it, which others may have written."""
     if mail.get_content_maintype() == "message" or "attachment" in str(mail.get("Content-Disposition", "")).lower():
         return
     if not mail.is_multipart():
@@ -226,7 +226,7 @@ def _text(part: Message) -> str:
 
 
 def said(text: str) -> str:
-    r"""What a mail says itself: without quoted lines, what it forwards or answers below, and the signature.
+    r"""A mail's own text: without quoted lines, forwarded or answered mails below, and the signature.
 
     >>> said("Yes, at nine.\n\nOn Mon, 3 May 2021, Ana wrote:\n> Shall we meet?\n-- \nBen")
     'Yes, at nine.'
@@ -244,7 +244,7 @@ def said(text: str) -> str:
 
 
 def _drop_attribution(lines: list[str]) -> None:
-    """Take from the end the line that announces a quotation, with its date, in one or two pieces."""
+    """Remove the line at the end that announces a quotation, with its date, in one or two pieces."""
     end = max(index for index, line in enumerate(lines) if line)
     for start in (end, end - 1):
         if start >= 0 and lines[start] and any(char.isdigit() for char in lines[start]):
@@ -289,7 +289,7 @@ def html_text(source: str) -> str:
     shown = first + "".join(other.partition("-->")[2] for other in others)
     parser = _HtmlText()
     try:
-        parser.feed(_UNCLOSED.sub("&lt;", shown))  # for each of those the parser would read all the rest
+        parser.feed(_UNCLOSED.sub("&lt;", shown))  # the parser would read to the end for each of them
         parser.close()
     except (AssertionError, ValueError):  # the parser's own, on broken declarations
         return re.sub(r"<[^<>]*>", " ", source)

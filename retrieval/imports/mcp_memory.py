@@ -1,4 +1,4 @@
-"""The graph of the reference memory server of the Model Context Protocol: its file, or what `read_graph` returns."""
+"""The graph of the reference memory server of the Model Context Protocol: its file, or the result of `read_graph`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SIGNS = ({"entityType", "observations"}, {"from", "relationType", "to"})
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether there are entities with observations, or relations of them."""
+    """Whether there are entities with observations, or relations between them."""
     return any(_places(keys) for keys in keys_of_parts(source, FILES))
 
 
@@ -36,7 +36,7 @@ def _places(keys: Keys) -> set[str]:
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """A memory for each observation of an entity and for each relation; the file knows no times."""
+    """A memory for each observation of an entity and for each relation; the file has no times."""
     for part in source.parts(*FILES):
         places = _places(keys_in(part))
         yield from records_of(part, "entry", objects_at(part, places or {""}, context), _memories)

@@ -1,4 +1,4 @@
-"""mem0's memories as `get_all` and its exports give them: one JSON document, or an object per line."""
+"""mem0's memories, from `get_all` or an export: one JSON document, or an object per line."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _memory(entry: Mapping[str, Any], place: str, context: ImportContext) -> Rec
 
 
 def _end(value: Any, context: ImportContext) -> datetime | None:
-    """When a memory expires: mem0 shows it through the whole day of its expiration, in UTC."""
+    """When a memory expires: mem0 shows it until the end of its expiration day, in UTC."""
     try:
         day = date.fromisoformat(text_of(value))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What readers yield: memories with deterministic ids, and what was left out with its reason and place."""
+"""The records that readers yield: memories with deterministic ids, and skipped items with reason and place."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SourceRecord(Incoming):
     """A memory of a source, or why it cannot be one.
 
     Attributes:
-        place: where it stands, for people: "line 3".
+        place: where it is, for people: "line 3".
         line: the number of its line, in sources of lines.
     """
 
@@ -44,7 +44,7 @@ class SourceRecord(Incoming):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SkippedRecord:
-    """What is left out on purpose, such as a system message."""
+    """An item left out on purpose, such as a system message."""
 
     place: str
     reason: str
@@ -56,10 +56,10 @@ Records: TypeAlias = Iterator[Record]
 
 @dataclass(kw_only=True)
 class ImportContext:
-    """What the user says of a source, and what the reader had to assume.
+    """The user's options for a source, and the reader's assumptions.
 
     Attributes:
-        zone: of times that name none; None for UTC, which is then noted.
+        zone: for times without a zone; None for UTC, which is then noted.
         day_first: whether 03/04 is a day in April; None to infer it.
         columns: column names by field, instead of the usual ones.
         notes: assumptions, counted.
@@ -71,7 +71,7 @@ class ImportContext:
     notes: Counter[str] = field(default_factory=Counter)
 
     def localized(self, time: datetime) -> datetime:
-        """The time with its zone, or the user's where it has none."""
+        """The time with its zone, or else the user's."""
         if time.tzinfo is not None:
             return time
         if self.zone is None:
@@ -109,7 +109,7 @@ class ImportContext:
                 time = datetime.fromisoformat(text.removesuffix(" UTC") + "Z" * text.endswith(" UTC"))
             except ValueError:
                 time = parsedate_to_datetime(text)
-                if time.tzinfo is None and _AFTER_CLOCK.search(text):  # would be passed over, "PM" among others
+                if time.tzinfo is None and _AFTER_CLOCK.search(text):  # would be ignored, such as "PM"
                     raise ValueError(text) from None
             localized = self.localized(time)
             localized.astimezone(UTC)
@@ -119,9 +119,9 @@ class ImportContext:
 
 
 def memory_record(place: str, line: int | None = None, **fields: Any) -> SourceRecord:
-    """A record of a memory with these fields, checked as the API checks them; None and "" count as not given.
+    """A record of a memory with these fields, checked as in the API; None and "" count as not given.
 
-    Null bytes and lone surrogates are mended; names and titles that are too long are cut.
+    Null bytes and lone surrogates are repaired; names and titles that are too long are cut.
     """
     given = {name: value for name, value in fields.items() if value is not None and value != ""}
     try:
@@ -140,12 +140,12 @@ def memory_record(place: str, line: int | None = None, **fields: Any) -> SourceR
 
 
 def text_naming(name: str, text: str) -> str:
-    """A text about something, with its name before it where the text does not say it."""
+    """A text about something, preceded by its name unless the text contains it."""
     return text if name.lower() in text.lower() else f"{name}: {text}"
 
 
 def relation_record(place: str, format_: str, source: str, type_: str, target: str) -> SourceRecord | SkippedRecord:
-    """A record of a memory that states a relation, as graphs of other memory servers hold them."""
+    """A record of a memory that states a relation from another memory server's graph."""
     if not (source and type_ and target):
         return SkippedRecord(place=place, reason="relation without an end")
     return memory_record(
@@ -157,13 +157,13 @@ def relation_record(place: str, format_: str, source: str, type_: str, target: s
 
 
 def refused(place: str, reason: str | InvalidInput, line: int | None = None) -> SourceRecord:
-    """A record of what could not be read."""
+    """A record of an item that could not be read."""
     fault = reason if isinstance(reason, InvalidInput) else InvalidInput(reason)
     return SourceRecord(place=place, line=line, memory=fault)
 
 
 def source_id(source: str, *parts: Any) -> str:
-    """An id of the source's own ids, as they are where they fit.
+    """An id made of the source's own ids, unchanged if they fit.
 
     >>> source_id("slack", "C1", "17.5")
     'slack:C1:17.5'
@@ -173,12 +173,12 @@ def source_id(source: str, *parts: Any) -> str:
 
 
 def content_id(source: str, *parts: Any) -> str:
-    """An id of what it is made of, for sources without ids; the same parts give the same id."""
+    """An id derived from content, for sources without ids; the same parts give the same id."""
     return f"{source}:{uuid5(_FROM_SOURCES, clean_text(repr([source, *map(str, parts)])))}"
 
 
 class RepeatableIds:
-    """Ids from content, which tell apart equal messages by how many there were before."""
+    """Ids from content; equal messages are told apart by the number of earlier ones."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -199,7 +199,7 @@ class Turns:
         self._positions: defaultdict[str, Iterator[int]] = defaultdict(count)
 
     def record(self, place: str, *, session_id: str, metadata: Mapping[str, Any] = {}, **fields: Any) -> SourceRecord:
-        """A record of the next message of a session; what its metadata say nothing of is left out."""
+        """A record of the next message of a session; empty metadata are left out."""
         return memory_record(
             place,
             kind="message",
@@ -234,12 +234,12 @@ def _clean(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The value if it is text, else nothing."""
+    """The value if it is text, else ""."""
     return value if isinstance(value, str) else ""
 
 
 def text_of_part(part: Any) -> str:
-    """The text of a part of a message; what was spoken has its transcript, an image has none."""
+    """The text of a part of a message; speech has a transcript, an image no text."""
     return part if isinstance(part, str) else text_of(mapping_of(part).get("text"))
 
 

@@ -33,7 +33,7 @@ _REFERENCE = re.compile(r"<([^<>|]+)(?:\|([^<>]*))?>")
 
 @dataclass(kw_only=True)
 class _Workspace:
-    """Names by id, and what numbers the turns."""
+    """Names by id, and the numbering of turns."""
 
     users: dict[str, str] = field(default_factory=dict)
     channels: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The messages, channel by channel and day by day; a thread is a session of its own."""
+    """The messages, channel by channel and day by day; a thread is a separate session."""
     workspace = _Workspace()
     for file, names in (("users.json", workspace.users), *((name, workspace.channels) for name in _CHANNELS)):
         for part in source.parts(file):
@@ -63,7 +63,7 @@ _CHANNELS = ("channels.json", "groups.json", "mpims.json")
 
 
 def _name(entry: Mapping[str, Any]) -> str:
-    """The name by which the others know a user; a channel's name."""
+    """The display name of a user, or a channel's name."""
     profile = mapping_of(entry.get("profile"))
     names = (profile.get("display_name"), profile.get("real_name"), entry.get("real_name"), entry.get("name"))
     return next((name for name in names if isinstance(name, str) and name), text_of(entry.get("id")))

@@ -29,14 +29,14 @@ _PLACES = {f"{chat}{name}" for chat in _CHATS for name in ("id", "name", "messag
 
 
 class _Chat(NamedTuple):
-    """The chat that is being read; its name, if it has one, and its id come before its messages."""
+    """The current chat; its name, if it has one, and its id come before its messages."""
 
     name: str = ""
     id: str = ""
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether it has the keys of a chat's messages, or of an account's chats; or is of pages, which `read` refuses."""
+    """Whether it has the keys of a chat's messages, or of an account's chats; or is HTML, which `read` refuses."""
     for keys in keys_of_parts(source, FILES):
         if (keys["messages.item"] >= {"date", "type"} and "type" in keys[""]) or "personal_information" in keys[""]:
             return True

@@ -1,4 +1,4 @@
-"""WhatsApp's chat export, of iOS and Android: lines with a local time, in an order of day and month to be inferred."""
+"""WhatsApp's chat export, of iOS and Android: lines with a local time; the order of day and month is inferred."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _Date = tuple[int, int, int]
 
 @dataclass(kw_only=True)
 class _ChatEntry:
-    """A message or notice with its lines; `date` and `clock` as they are written."""
+    """A message or notice with its lines; `date` and `clock` as written."""
 
     line: int
     date: _Date
@@ -59,7 +59,7 @@ class _ChatEntry:
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
-    """Whether one of the first lines begins as messages do."""
+    """Whether one of the first lines begins like a message."""
     for part in source.parts(*FILES):
         head = part.text(context).read(2_000)
         if any(_header(line) for line in head.splitlines()[:10]):
@@ -79,7 +79,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
         raise InvalidInput("the file has no line that begins as WhatsApp's messages do")
     chat = content_id("", first.date, first.clock, *first.lines)[1:9]
     dates = {first.date: None}
-    with suppress(InvalidInput):  # where a zip is damaged; the second reading names it
+    with suppress(InvalidInput):  # a damaged zip, which the second reading reports
         for entry in begun:
             dates[entry.date] = None
     day_first = context.day_first if context.day_first is not None else is_day_first(list(dates))
@@ -99,12 +99,12 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 
 
 def is_day_first(dates: Sequence[_Date]) -> bool:
-    """Whether dates begin with the day, by numbers above 12, or else by the one order in which time never runs back.
+    """Whether dates begin with the day, by numbers above 12, or else by the only order in which time never runs back.
 
-    `dates` are the three numbers as they are written, in the file's order.
+    `dates` are the three numbers as written, in the file's order.
 
     Raises:
-        InvalidInput: nothing tells.
+        InvalidInput: neither decides.
 
     >>> is_day_first([(3, 4, 24), (13, 4, 24)]), is_day_first([(1, 31, 24)]), is_day_first([(9, 1, 24), (1, 2, 24)])
     (True, False, True)
@@ -147,7 +147,7 @@ def _record(
         speaker, colon, said = first.rstrip()[:-1], ":", ""
     if not colon or _NOTICE.match(first):
         return SkippedRecord(place=place, reason="notice of the chat")
-    if said.startswith("\u200e"):  # so iOS marks what it wrote itself
+    if said.startswith("\u200e"):  # iOS marks its own notices like this
         return SkippedRecord(place=place, reason="medium without text, or notice")
     text = _EDITED.sub("", "\n".join([said, *others])).translate(_MARKS).strip()
     if not text or _MEDIA.fullmatch(text):
@@ -157,7 +157,7 @@ def _record(
     speaker = speaker.translate(_MARKS).translate(_SPACES).strip().removeprefix("~").strip()
     return turns.record(
         place,
-        id=ids.next(time.replace(tzinfo=UTC).isoformat(), speaker, text),  # whichever zone is named
+        id=ids.next(time.replace(tzinfo=UTC).isoformat(), speaker, text),  # whatever the user's zone
         text=text,
         speaker=speaker,
         session_id=session,
@@ -166,7 +166,7 @@ def _record(
 
 
 def _header(line: str, number: int = 0) -> _ChatEntry | None:
-    """The entry that a line begins; None for a line that goes on."""
+    """The entry that a line begins; None for a continuation line."""
     begin = line[:_MAX_HEADER_CHARS].translate(_SPACES)
     match = _HEADER.match(begin.lstrip("".join(map(chr, _MARKS)) + " "))
     if match is None:
@@ -178,7 +178,7 @@ def _header(line: str, number: int = 0) -> _ChatEntry | None:
 
 
 def _entries(source: ImportFile, context: ImportContext) -> Iterator[_ChatEntry | SkippedRecord]:
-    """The messages and notices with all their lines, and what comes before the first of them."""
+    """The messages and notices with all their lines, and the lines before the first one as skipped."""
     entry: _ChatEntry | None = None
     for number, raw in enumerate(source.part(*FILES).text(context), start=1):
         line = raw.rstrip("\r\n")

@@ -65,7 +65,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
                 elif "fact" not in entry:
                     nodes[text_of(entry.get("uuid"))] = text_of(entry.get("name")), _label(entry.get("labels"))
         except InvalidInput:
-            continue  # the second reading names it
+            continue  # the second reading reports it
     positions = episodes.positions()
 
     def memories(entry: Mapping[str, Any], place: str) -> Records:
@@ -79,11 +79,11 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 
 
 class _Episodes:
-    """What the episodes tell together: in which order they come, and which names stand before turns.
+    """Collects from all episodes their order and the names that speak, as these precede turns.
 
-    An episode of several turns is divided at lines that begin with such a name: a role, one that begins an episode or
-    lines of several, or one that speaks before and after who began an episode speaks again. Others, as in
-    "Eggs: twelve", are a part of what is said.
+    An episode of several turns is split at lines that begin with such a name: a role, a name that begins an episode or
+    lines in several, or one found both before and after the first speaker of an episode speaks again. Others, as in
+    "Eggs: twelve", are part of the text.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Episodes:
         )
 
     def positions(self) -> dict[str, int]:
-        """The place of each episode's first turn in its session, by the episode's id."""
+        """The position of each episode's first turn in its session, by the episode's id."""
         places = {}
         for episodes in self._sessions.values():
             place = 0
@@ -204,7 +204,7 @@ def _content(entry: Mapping[str, Any]) -> str:
 
 
 def _speaker(entry: Mapping[str, Any]) -> str:
-    """Who said it; an episode's own name tells only beside a role."""
+    """The speaker; an episode's own name counts only beside a role."""
     role = _first_text(entry, "role_name", "role", "role_type")
     return _first_text(entry, "name") or role if role else ""
 
@@ -229,14 +229,14 @@ def _first_text(entry: Mapping[str, Any], *names: str) -> str:
 
 
 def _sort_key(entry: Mapping[str, Any], context: ImportContext) -> datetime:
-    """The time of an episode, which others may write in another zone; first comes what has none."""
-    with suppress(InvalidInput):  # the second reading names it
+    """The time of an episode, as zones may differ; episodes without a time come first."""
+    with suppress(InvalidInput):  # the second reading reports it
         return context.time(_said_at(entry)) or _FIRST
     return _FIRST
 
 
 def _label(given: Any) -> str:
-    """The most particular label: `Entity` is every node's."""
+    """The most specific label: every node has `Entity`."""
     labels = [label for label in list_of(given) if isinstance(label, str) and label != "Entity"]
     return labels[0].lower() if labels and labels[0] else "thing"
 
