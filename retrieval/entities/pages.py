@@ -1,4 +1,4 @@
-"""What is known of one entity: its memories by time, its relations, whom it is met with, a profile of a few lines."""
+"""The page of one entity: its memories by time, its relations, the entities it is met with, a short profile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from retrieval.types.entity import EntityMemory, EntityMerge, EntityPage, Entity
 MAX_RELATIONS = 50
 MAX_MET = 20
 MET_RECENT = 1_000
-"""Latest memories in which others are met with the entity of a page."""
+"""Number of latest memories searched for entities met with the page's entity."""
 
 MAX_ALIASES = 200
 PROFILE_RELATIONS = 6
@@ -44,7 +44,7 @@ async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | N
     """The page of an entity, with at most `limit` of its memories.
 
     Raises:
-        InvalidInput: no earlier page gave this cursor.
+        InvalidInput: the cursor is not from an earlier page.
     """
     dated = _by_time(view, entity.entity)
     after = _after(view, dated, cursor)
@@ -78,7 +78,7 @@ async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | N
 
 
 async def aliases_of(view: EntityView, entity: StoredEntity, merged: Sequence[StoredMerge]) -> list[str]:
-    """The other names of an entity: those of entities merged into it, given by hand, or by visible memories."""
+    """The other names of an entity: those of entities merged into it, given by hand, or from visible memories."""
     family = [entity.entity, *(each.entity for each in merged)]
     names = [each.name for each in merged]
     for alias in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
@@ -96,7 +96,7 @@ def _by_time(view: EntityView, entity: int) -> DatedDocs:
 
 
 def _after(view: EntityView, dated: DatedDocs, cursor: str | None) -> NDArray[np.int64]:
-    """The memories after those of the page that gave the cursor; it names the last one by time and ordinal."""
+    """The memories after the page that returned the cursor, which has the time and ordinal of its last memory."""
     if cursor is None:
         return dated.docs
     match = _CURSOR.fullmatch(cursor)

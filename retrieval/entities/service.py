@@ -46,16 +46,16 @@ from retrieval.validation import check_storable
 DESCRIBED_AT_ONCE = 1_000
 
 MAX_DESCRIBED = 50_000
-"""Most entities whose types are read to find those that are no words."""
+"""Most entities whose types are read to find the names among them."""
 
 MAX_EDGES = 5_000
-"""Most edges of the whole graph that memories give by mentioning both ends, the heaviest first."""
+"""Most edges of the whole graph from memories that mention both ends, the heaviest first."""
 
 MAX_DOCS = 20_000
-"""Latest memories in which the entities of the whole graph are met."""
+"""Number of latest memories searched for entities met together in the whole graph."""
 
 EVERYTHING = SearchOptions()
-"""All memories count: of a search's options, those that say which memories it may see tell that."""
+"""No limit on which memories count, in the form of a search's options."""
 
 _CURSOR = re.compile(r"([0-9]{1,10})\.([0-9a-f]{16})")
 
@@ -69,7 +69,7 @@ class EntityService:
 
     @asynccontextmanager
     async def _view(self, name: str, options: SearchOptions, *, words: bool = False) -> AsyncIterator[EntityView]:
-        """What a request may see of a namespace as of now."""
+        """The part of a namespace's graph that a request may see now."""
         namespaces.check_name(name)
         check_storable(options)
         snapshot = await self._indexes.current(name, lambda _: (), options.filters.metadata)
@@ -95,7 +95,7 @@ class EntityService:
         `words`.
 
         Raises:
-            InvalidInput: a blank `q`, or a cursor that no earlier page gave.
+            InvalidInput: a blank `q`, or a cursor that is not from an earlier page.
         """
         part = None if q is None else normalize(q)
         if part == "":
@@ -125,10 +125,10 @@ class EntityService:
         cursor: str | None = None,
         limit: int = 20,
     ) -> EntityPage:
-        """What visible memories say of an entity; `cursor` and `limit` are of its memories.
+        """The page of an entity, from visible memories; `cursor` and `limit` page through its memories.
 
         Raises:
-            InvalidInput: no earlier page gave this cursor.
+            InvalidInput: the cursor is not from an earlier page.
         """
         async with self._view(name, options, words=words) as view:
             return await entity_page(view, await view.entity(entity_id), cursor=cursor, limit=limit)
@@ -143,7 +143,7 @@ class EntityService:
         limit: int = 50,
         words: bool = False,
     ) -> Neighborhood:
-        """The entities around one, and the edges between all of them that were read."""
+        """The entities around one, and the edges among them that were read."""
         async with self._view(name, options, words=words) as view:
             start = await view.entity(entity_id)
             reached = await view.expand(start.entity, hops=hops)
@@ -175,7 +175,7 @@ class EntityService:
         """The shortest paths between two entities.
 
         Raises:
-            InvalidInput: source and target are one entity.
+            InvalidInput: source and target are the same entity.
         """
         async with self._view(name, options, words=words) as view:
             source, target = (await view.entity(source_id)).entity, (await view.entity(target_id)).entity
@@ -236,7 +236,7 @@ class EntityService:
         return await asyncio.to_thread(graphml, nodes, edges)
 
     async def change_aliases(self, name: str, entity_id: str, change: AliasChange) -> EntityAliases:
-        """Give an entity aliases by hand, and take such aliases away; returns all.
+        """Add and remove aliases given by hand; returns all aliases of the entity.
 
         Raises:
             InvalidInput: nothing to do, or an alias without a visible character.
@@ -264,10 +264,10 @@ class EntityService:
             return EntityAliases(id=entity_code(root), aliases=aliases)
 
     async def merge(self, name: str, entity_id: str, into: str) -> MergeReceipt:
-        """Show an entity as another, in searches too, until that is undone.
+        """Show an entity as another one, also in searches, until the merge is undone.
 
         Raises:
-            Conflict: they are one entity already.
+            Conflict: they are already merged.
         """
         async with self._view(name, EVERYTHING) as view:
             entity, target = await view.entity(entity_id), await view.entity(into)
@@ -279,7 +279,7 @@ class EntityService:
             return MergeReceipt(merge_id=merge_id, entity=view.summary(root.entity))
 
     async def separate(self, name: str, merge_id: str) -> None:
-        """Undo a merge; raises NotFound if there is none of that id."""
+        """Undo a merge; raises NotFound if there is none with that id."""
         check_storable(merge_id, ("merge_id",))
 
         async def attempt() -> None:
@@ -290,7 +290,7 @@ class EntityService:
 
 
 def _after(view: EntityView, cursor: str | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The entities after those of the page that gave the cursor, with their mentions."""
+    """The entities after the page that returned the cursor, with their mentions."""
     found, counts = view.graph.counts()
     if cursor is None:
         return found, counts
@@ -305,7 +305,7 @@ def _after(view: EntityView, cursor: str | None) -> tuple[NDArray[np.int64], NDA
 def _only(
     found: NDArray[np.int64], counts: NDArray[np.int64], wanted: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The wanted ones of the entities, with their mentions."""
+    """The wanted entities, with their mentions."""
     fits = np.isin(found, wanted)
     return found[fits], counts[fits]
 
@@ -330,7 +330,7 @@ _Met = tuple[int, int, int, list[int]]
 
 
 def _met(entities_: Sequence[int], docs_of: Sequence[NDArray[np.int64]]) -> tuple[list[_Met], bool]:
-    """The pairs that are met most often; whether there are more."""
+    """The pairs most often mentioned together; whether there are more."""
     counts, is_cut = co_mentions(docs_of, most_docs=MAX_DOCS)
     ones, others = np.nonzero(np.triu(counts, 1))
     weights = counts[ones, others]

@@ -22,13 +22,13 @@ from retrieval.store.entities import StoredEntity
 from retrieval.types.entity import EntityEdge, EntityName, EntitySummary
 
 MAX_TIES = 300
-"""Strongest ties of one entity that are followed."""
+"""Number of strongest ties followed from one entity."""
 
 MAX_EXPANDED = 32
 """Most entities of one hop from which the next one starts, the most strongly tied first."""
 
 DEADLINE_S = 1.0
-"""No further entity is expanded after so many seconds."""
+"""No further entity is expanded after this time."""
 
 
 def entity_code(entity: int) -> str:
@@ -41,7 +41,7 @@ def entity_code(entity: int) -> str:
 
 
 def entity_number(code: str) -> int | None:
-    """The inverse of `entity_code`; None for what is no such code."""
+    """The inverse of `entity_code`; None for an invalid code."""
     if len(code) != 16 or not set(code) <= set("0123456789abcdef"):
         return None
     return (int(code, 16) + 2**63) % 2**64 - 2**63
@@ -52,11 +52,11 @@ class EntityView:
     """The visible graph of a namespace with the names of its entities.
 
     Attributes:
-        seen: the memories that count; held, so that the index keeps what it knows of these.
+        seen: the memories that count; held so that the index keeps their data.
         words: whether words, dates and identifiers are shown beside names.
-        ties: those that `expand` has read, by the two entities in ascending order; each is read from one end, and that
-            with more evidence is kept.
-        is_cut: whether a limit or the deadline has left something out of it.
+        ties: those that `expand` has read, by the two entities in ascending order; of the readings from both ends, the
+            one with more evidence.
+        is_cut: whether a limit or the deadline has left something out.
     """
 
     conn: Connection
@@ -74,7 +74,7 @@ class EntityView:
         return self.snapshot.namespace.ns
 
     async def entity(self, code: str) -> StoredEntity:
-        """The entity of that id, or the one that it was merged into; raises NotFound if there is none."""
+        """The entity with that id, or the one it was merged into; raises NotFound if there is none."""
         number = entity_number(code)
         named = None if number is None else (await self.described({number})).get(number)
         shown = None if named is None else (await self.described({named.root})).get(named.root)
@@ -84,26 +84,26 @@ class EntityView:
         return shown
 
     def roots(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The entities as which some are shown, shape as given."""
+        """The entities that some entities are shown as, same shape."""
         roots = self.snapshot.index.roots
         return np.array([roots.get(number, number) for number in numbers.tolist()], np.int64) if roots else numbers
 
     async def described(self, numbers: Collection[int]) -> dict[int, StoredEntity]:
-        """Those of the entities that exist, by number."""
+        """The existing entities among these, by number."""
         unknown = set(numbers) - self._known.keys()
         if unknown:
             self._known |= await entities.describe(self.conn, self.ns, unknown)
         return {number: self._known[number] for number in numbers if number in self._known}
 
     async def shown(self, numbers: Collection[int]) -> dict[int, StoredEntity]:
-        """The same of those that are names; of all if words are shown too."""
+        """The same for names only, unless words are shown, too."""
         known = await self.described(numbers)
         return {number: each for number, each in known.items() if self.words or each.type not in TOKENIZED_TYPES}
 
     def may_be_shown(self, entities: NDArray[np.int64], always: Collection[int] = ()) -> NDArray[np.bool_]:
-        """Which of some entities are shown, as far as the index knows, shape as given; those in `always` are.
+        """Mask of the entities that are shown, as far as the index knows, same shape; those in `always` are.
 
-        So that the words of a hub, of which there are many, do not take the places of names among its ties.
+        Used so that the many words tied to a hub do not displace names among its ties.
         """
         if self.words:
             return np.ones(len(entities), np.bool_)
@@ -111,7 +111,7 @@ class EntityView:
         return np.isin(entities, [*names, *always])
 
     async def expand(self, start: int, *, hops: int, always: Collection[int] = ()) -> dict[int, tuple[int, float]]:
-        """Go from an entity to those tied to it, from the strongest of each hop on; those in `always` are shown.
+        """Walk from an entity along its ties, continuing from the strongest of each hop; those in `always` are shown.
 
         Returns the hop of each entity reached, 0 for the start, and how strongly it is tied to the start, in (0, 1].
         """
@@ -143,13 +143,13 @@ class EntityView:
         return reached
 
     def summary(self, entity: int, mentions: int | None = None) -> EntitySummary:
-        """An entity that was described before; its mentions are counted unless they are given."""
+        """The summary of an entity described before; its mentions are counted unless given."""
         count = len(self.graph.docs_of(entity)) if mentions is None else mentions
         stored = self._known[entity]
         return EntitySummary(id=entity_code(entity), name=stored.name, type=stored.type, mentions=count)
 
     def named(self, entity: int) -> EntityName:
-        """An entity that was described before, as an end of a relation."""
+        """The name of an entity described before, as an end of a relation."""
         return EntityName(id=entity_code(entity), name=self._known[entity].name)
 
     def ids(self, docs: Sequence[int]) -> list[str]:
@@ -157,7 +157,7 @@ class EntityView:
         return self.snapshot.index.memories.ids.get(np.array(docs, np.int64))
 
     def edges(self, ties: Iterable[Tie]) -> list[EntityEdge]:
-        """Ties as edges: that both are met, then what is stated of them."""
+        """Ties as edges: that both are met together, then their stated relations."""
         edges = []
         for tie in ties:
             if tie.shared:
