@@ -1,1 +1,1 @@
-"""What becomes of memories after they were written: export, history, changes and deletion of many."""
+"""Operations on memories already written: export, history, bulk changes and deletion."""

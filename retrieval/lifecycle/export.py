@@ -1,4 +1,4 @@
-"""The export of a namespace: JSON lines, a header with the settings and then every memory as callers send it."""
+"""The export of a namespace: JSON lines, a header with the settings, then every memory as callers send it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from retrieval.validation import decode
 
 
 class ExportHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The first line: the version of the format, and what the namespace has beside its memories.
+    """The first line: the version of the format, and everything of the namespace except its memories.
 
     Attributes:
         memories: how many follow.
-        written: how many were ever written; the weight of an entity depends on it.
+        written: how many were ever written, on which entities' weights depend.
         aliases: given by hand, each after the key of its entity.
-        merges: made by hand, in order, each as the keys of the merged entity and of the one that it became.
+        merges: made by hand, in order, each as the keys of the merged entity and of the one it was merged into.
     """
 
     trivet_export: Literal[1]
@@ -31,7 +31,7 @@ class ExportHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 MARK = b'{"trivet_export":'
-"""What an export begins with."""
+"""The beginning of an export."""
 
 _encoder = msgspec.json.Encoder()
 _header_decoder = msgspec.json.Decoder(ExportHeader)
@@ -57,6 +57,6 @@ def read_header(line: bytes) -> ExportHeader:
     """The header of an export.
 
     Raises:
-        InvalidInput: it is one of another version, or damaged.
+        InvalidInput: it is of another version, or damaged.
     """
     return decode(line, _header_decoder)

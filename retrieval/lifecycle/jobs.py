@@ -1,4 +1,4 @@
-"""Long work leaves a record of how far it is and how it ended, which other processes can read."""
+"""Records of long-running jobs, with progress and outcome, which all processes can read."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from retrieval.types.job import Job, JobKind, JobState
 log = logging.getLogger(__name__)
 
 BEAT_S = 2.0
-"""How often a running job writes how far it is, in seconds; what ends before the first time leaves no record."""
+"""Seconds between a running job's progress updates; a job that ends before the first one leaves no record."""
 
 STALE_S = 20.0
-"""A running job that has not written for this long has died with its process, in seconds."""
+"""Seconds without an update after which a running job counts as lost with its process."""
 
 KEPT = 100
-"""Records kept of each namespace."""
+"""Records kept per namespace."""
 
 _HOLD = "select ns from namespace where name = %(namespace)s for key share"
 
@@ -66,10 +66,10 @@ _LIST = """
 
 @dataclass(kw_only=True, slots=True)
 class Progress:
-    """A job of this process; who does the work says how far it is, and if it ends badly without an exception.
+    """A job of this process; the worker updates its progress, and its state if it fails without an exception.
 
     Attributes:
-        ns: the namespace's number; None as long as there is no record.
+        ns: the namespace's number; None until there is a record.
     """
 
     kind: JobKind
@@ -84,23 +84,23 @@ class Progress:
 
 
 class Jobs:
-    """The records of all jobs, and the writing of those of this process."""
+    """Reads the records of all jobs, and writes those of this process."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def recent(self, namespace: str | None = None) -> list[Job]:
-        """Running jobs, then the others, newest first; of one namespace or of all."""
+        """Running jobs, then the others, newest first; of one namespace or all."""
         async with self._pool.connection() as conn:
             rows = await fetch(conn, _LIST, {"namespace": namespace, "stale_s": STALE_S, "limit": KEPT})
         return [Job(**dict(zip(Job.__struct_fields__, row, strict=True))) for row in rows]
 
     async def start(self, progress: Progress) -> None:
-        """Record a job that begins; raises Conflict if the namespace is being reembedded and so would this one."""
+        """Record the start of a job; raises Conflict for a second reembedding of the namespace."""
         try:
             async with self._pool.connection() as conn, conn.transaction():
                 found = await fetch(conn, _HOLD, {"namespace": progress.namespace})
-                if not found:  # what the job is about to write makes it
+                if not found:  # the job's first write creates it
                     return
                 [(ns,)] = found
                 await conn.execute(_INTERRUPT, {"ns": ns, "stale_s": STALE_S})
@@ -112,12 +112,12 @@ class Jobs:
 
     @asynccontextmanager
     async def following(self, progress: Progress) -> AsyncIterator[Progress]:
-        """Write how far the work of this block is, and how it ends."""
+        """Record the progress and outcome of the work in this block."""
         beating = asyncio.create_task(self._beat(progress))
         try:
             yield progress
         except Exception as exc:
-            # What other exceptions say is for the log alone.
+            # Other exceptions' messages are only for the log.
             progress.state, progress.error = "failed", str(exc) if isinstance(exc, TrivetError) else type(exc).__name__
             raise
         except BaseException:
@@ -136,7 +136,7 @@ class Jobs:
             await self._write(progress)
 
     async def _write(self, progress: Progress) -> None:
-        """Write how far a job is; a failure is logged, as the work itself may go on."""
+        """Write a job's progress; a failure is only logged, so that the work goes on."""
         try:
             if progress.ns is None:
                 await self.start(progress)

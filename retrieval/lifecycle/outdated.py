@@ -1,8 +1,7 @@
-"""Older memories that a new one may make outdated, as both speak of the same thing: suggestions for `supersedes`.
+"""Older memories that a new one may make outdated, as both are about the same thing: suggestions for `supersedes`.
 
-The likeness of two texts is the cosine of their own vectors plus a share of the rarity of the words that they have in
-common. By the cosine alone, half as many of the labelled pairs of benchmarks/corpus were found at the same share of
-writes.
+The similarity of two texts is the cosine of their own vectors plus a share of the rarity of the words they share. With
+the cosine alone, half as many of the labelled pairs of benchmarks/corpus were found at the same share of writes.
 """
 
 from __future__ import annotations
@@ -37,16 +36,16 @@ MOST_SUGGESTED = 3
 """Most ids suggested for one memory."""
 
 MOST_TERMS = 200
-"""Longer memories, in terms, are passages rather than statements: nothing is suggested for or of them."""
+"""Memories with more terms are passages rather than statements: they get no suggestions and are not suggested."""
 
 MIN_RARITY = 1.25
-"""Least rarity of the shared words. A word that no other memory has counts 1."""
+"""Minimum rarity of the shared words. A word that no other memory has counts 1."""
 
 _LEAST_RARITY = 0.25
-"""Words of less are in too many memories to be worth counting."""
+"""Minimum rarity of a word to be counted; less rare ones are in too many memories."""
 
 MAX_RARITY = 2.0
-"""More shared words do not make two texts more alike."""
+"""Cap of the shared words' rarity: more of them do not make two texts more similar."""
 
 RARITY_SHARE = 0.3
 """Weight of the rarity, relative to 1 for the cosine."""
@@ -57,7 +56,7 @@ _COMPARED = 30
 """Memories with the rarest shared words whose vectors are compared."""
 
 _CHECKED = 2 * MOST_SUGGESTED
-"""Likest memories whose texts are read, as some may say the same in the same words."""
+"""Most similar memories whose texts are read, as some may repeat the new one."""
 
 
 class OutdatedMemories:
@@ -68,11 +67,11 @@ class OutdatedMemories:
         self._indexes = indexes
 
     async def suggest(self, name: str, results: Sequence[AddResult]) -> list[AddResult]:
-        """The results of a write; those of memories created or updated with `may_supersede`, the likest first.
+        """The results of a write; those of memories created or updated get `may_supersede`, the most similar first.
 
-        Suggested are memories with an older time, of the same speaker, or both of none, in another session and
-        document, visible to a search of now, and neither questions, chunks nor the same words again. A chunk's id is
-        its place in a document, to which another passage may come.
+        Suggested are visible memories with an older time, the same speaker (or both without), in another session and
+        document, that are neither questions nor chunks nor repetitions. Chunks are excluded as their ids are
+        positions in a document, which another passage may take.
         """
         written = [result.id for result in results if result.id and result.status in ("created", "updated")]
         try:
@@ -115,7 +114,7 @@ class OutdatedMemories:
     async def _likest(
         self, snapshot: NamespaceSnapshot, terms: Mapping[int, Collection[int]]
     ) -> Mapping[int, list[str]]:
-        """The ids of the likest older memories, best first, by the slots of new ones, whose terms are given."""
+        """The ids of the most similar older memories, best first, by slot of the new ones, given with their terms."""
         visible, _ = snapshot.index.memories.masks(SearchOptions(), now=snapshot.now)
         shared = {}
         for slot, of_new in terms.items():
@@ -135,7 +134,7 @@ def _terms(stored: StoredMemory, language: str) -> frozenset[int]:
 def _sharing_words(
     snapshot: NamespaceSnapshot, visible: NDArray[np.bool_], new: int, terms: Collection[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The older memories that share the rarest words with a new one, by slot, and the rarity of these words."""
+    """The slots of older memories that share the rarest words with a new one, and the rarity of these words."""
     postings = _rare(snapshot.postings, terms)
     if not postings:
         return np.empty(0, np.int64), np.empty(0)
@@ -159,7 +158,7 @@ def _rare(postings: Postings, terms: Collection[int]) -> list[tuple[NDArray[np.i
 def _may_be_outdated(
     columns: Columns, visible: NDArray[np.bool_], docs: NDArray[np.int32], new: int
 ) -> NDArray[np.bool_]:
-    """Which of some memories are statements of the speaker of a new one, older, in other sessions, and no chunks."""
+    """Which memories are older statements by the new one's speaker in other sessions, and not chunks."""
     mask = visible[docs] & ~columns.asks[docs] & (columns.length[docs] <= MOST_TERMS)
     mask &= columns.created[docs] < columns.created[new]
     mask &= columns.speakers.codes[docs] == columns.speakers.codes[new]
@@ -173,7 +172,7 @@ def _may_be_outdated(
 def _alike(
     snapshot: NamespaceSnapshot, vectors: QueryVectors, slot: int, docs: NDArray[np.int64], rarity: NDArray[np.float64]
 ) -> list[str]:
-    """The ids of the memories that are alike enough, the likest first."""
+    """The ids of the memories that are similar enough, the most similar first."""
     own, *rows = vectors.rows_of([slot, *docs.tolist()])
     known = np.array(rows, np.int64) != NO_SLOT
     if own == NO_SLOT or not known.any():

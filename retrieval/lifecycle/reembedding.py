@@ -1,8 +1,8 @@
 """Gives all memories of a namespace new vectors, while searches and writes go on.
 
-The new vectors are collected beside the old ones; then writers wait, those memories that were written meanwhile get
-theirs, and one transaction replaces all. A run that is interrupted before that has changed nothing that anybody sees;
-the next one takes up what it collected.
+The new vectors are collected beside the old ones; then writers wait while memories written meanwhile get theirs, and
+one transaction replaces all. A run interrupted before that has changed nothing visible, and the next one continues
+with what it collected.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from retrieval.types.namespace import EmbedderName
 log = logging.getLogger(__name__)
 
 EMBEDDED_AT_ONCE = 32
-"""Memories embedded per step; once fewer are missing, writers wait for the last ones."""
+"""Memories embedded per step; when fewer are missing, writers wait for the last ones."""
 
 _PROBE = "The same text has the same vector as long as the model is the same."
 
 
 class Reembedding:
-    """Runs of a process, in its own time or in the background."""
+    """Runs reembeddings, awaited or in the background."""
 
     def __init__(self, pool: Pool, embedders: Embedders, jobs: Jobs) -> None:
-        """Embed by one of `embedders`, and keep a record among the `jobs`."""
+        """Embed with one of `embedders`, and keep a record in `jobs`."""
         self._pool = pool
         self._embedders = embedders
         self._jobs = jobs
@@ -48,14 +48,14 @@ class Reembedding:
         *,
         report: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> int:
-        """Give all memories of a namespace new vectors, by its embedder or by another one, which it then has.
+        """Give all memories of a namespace new vectors, from its embedder or from another one, which becomes its own.
 
         `report` gets how many memories are done and how many there are. Returns the number of memories.
 
         Raises:
             NotFound: there is no such namespace, or it is deleted meanwhile.
-            InvalidInput: this server has not got the embedder.
-            Conflict: this is under way already.
+            InvalidInput: this server does not have the embedder.
+            Conflict: a reembedding of the namespace is already running.
             ModelFileError: the embedder cannot be opened.
             EmbeddingFailed: its provider failed.
         """
@@ -75,11 +75,11 @@ class Reembedding:
         return progress.id
 
     async def aclose(self) -> None:
-        """Cancel what runs in the background."""
+        """Cancel background runs."""
         await self._background.aclose()
 
     async def _begin(self, namespace: str, embedder: EmbedderName | None) -> tuple[Namespace, EmbedderName, Progress]:
-        """The namespace as it was found, the embedder that it is to have, and the job, which is recorded."""
+        """The namespace as found, its new embedder, and the job, which is recorded."""
         async with namespaces.opened(self._pool, namespace) as (_, found):
             name = embedder or found.settings.embedder
         self._embedders.check(name)
@@ -110,7 +110,7 @@ class Reembedding:
                     batch = await reembedding.missing(conn, namespace.ns, model, after=after, limit=EMBEDDED_AT_ONCE)
                 if len(batch) < EMBEDDED_AT_ONCE and after == -1:
                     break
-                if not batch:  # what was written or skipped behind it
+                if not batch:  # look for memories written or skipped behind it
                     after = -1
                     continue
                 embeddings = await embedder.embed_documents([*map(embedded_text, batch.values())])
@@ -131,7 +131,7 @@ class Reembedding:
 
 
 async def _identity(embedder: Embedder, name: EmbedderName) -> str:
-    """Tells vectors apart that cannot be compared, also where a bundled model was changed under its name.
+    """Equal for comparable vectors; differs even if a bundled model was changed under the same name.
 
     A provider's vectors of one text differ in their last digits from request to request.
     """

@@ -1,4 +1,4 @@
-"""What can be done with memories after they were written."""
+"""Operations on memories already written."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ MOST_HISTORY = 1_000
 """Most memories of one history."""
 
 MOST_EXPORTS = 4
-"""Exports at the same time; each has a connection beside the pool, and a slow reader holds it."""
+"""Concurrent exports; each has a connection outside the pool, which a slow reader holds."""
 
 
 class LifeCycle:
-    """Exports of a running Trivet, and changes of many memories."""
+    """Exports, forgetting, history, and completing an import."""
 
     def __init__(self, pool: Pool, ingest: Ingest, url: str) -> None:
-        """Use connections of `pool`, write by `ingest`, and open a connection to `url` for each export."""
+        """Use connections of `pool`, write with `ingest`, and open a connection to `url` for each export."""
         self._pool = pool
         self._ingest = ingest
         self._url = url
         self._exporting = asyncio.Semaphore(MOST_EXPORTS)
 
     async def export(self, namespace: str) -> AsyncGenerator[bytes]:
-        """A namespace as JSON lines in some pieces: a header, then all memories in the order of insertion.
+        """A namespace as JSON lines, in pieces: a header, then all memories in the order of insertion.
 
-        It is read as it stood at the first piece, over a connection of its own, which a slow reader may hold. With
-        `MOST_EXPORTS` under way it waits for the end of one.
+        It is read as of the first piece, over a separate connection, which a slow reader may hold. It waits while
+        `MOST_EXPORTS` others are running.
 
         Raises:
             NotFound: there is no such namespace; before the first piece.
@@ -64,7 +64,7 @@ class LifeCycle:
     async def forget(self, namespace: str, request: ForgetRequest) -> ForgetReceipt:
         """Delete what a speaker said, or what mentions an entity, in one transaction.
 
-        The aliases and merges of the entity that were made by hand go afterwards, by which it was found.
+        The entity's aliases and merges made by hand are deleted afterwards, as they are needed to find it.
 
         Raises:
             NotFound: there is no such namespace.
@@ -85,7 +85,7 @@ class LifeCycle:
         async def forget_by_hand() -> None:
             async with self._pool.connection() as conn, conn.transaction():
                 former = await entities.forget_by_hand(conn, found.ns, family)
-                # Texts written since the deletion may mention the entity by what it was called by hand.
+                # Texts written since the deletion may mention the entity by a name given by hand.
                 await TextsByAlias(conn, found.ns, {alias.key for alias in former}).mention_anew(former)
 
         if request.entity is not None and not request.dry_run:
@@ -93,7 +93,7 @@ class LifeCycle:
         return ForgetReceipt(deleted=list(said), mentioned_by=list(mentioned))
 
     async def history(self, namespace: str, memory_id: str) -> MemoryHistory:
-        """The memories that a memory superseded or that superseded it, in turn, and itself; at most `MOST_HISTORY`.
+        """A memory with those it superseded and those that superseded it, in turn; at most `MOST_HISTORY`.
 
         Raises:
             NotFound: there is no such namespace or memory.
@@ -103,9 +103,10 @@ class LifeCycle:
             return MemoryHistory(memories=await memories.history(conn, found, memory_id, most=MOST_HISTORY))
 
     async def complete_import(self, namespace: str, header: ExportHeader) -> list[str]:
-        """Let a namespace with an export's memories count as many as were ever written, and do again what was by hand.
+        """Restore an imported namespace's count of memories ever written, and its merges and aliases made by hand.
 
-        Returns what could not be done, as no memory mentions the entity. Raises NotFound if there is no such namespace.
+        Returns those that could not be restored, as no memory mentions the entity. Raises NotFound if there is no such
+        namespace.
         """
         async with namespaces.opened(self._pool, namespace) as (conn, found):
             await namespaces.count_written(conn, found.ns, header.written)
@@ -116,12 +117,12 @@ class LifeCycle:
                     await entities.merge(conn, found.ns, entity_id(key), entity_id(target), uuid7())
                 except NotFound:
                     undone.append(f"merge of {key!r} into {target!r}")
-                except Conflict:  # an import that is repeated
+                except Conflict:  # a repeated import
                     continue
         return undone + await retried(partial(self._name_again, found.ns, header.aliases), (Collided,))
 
     async def _name_again(self, ns: int, aliases: Sequence[tuple[str, str]]) -> list[str]:
-        """Give entities their aliases; returns what could not be done."""
+        """Give entities their aliases; returns those that could not be given."""
         undone = []
         async with self._pool.connection() as conn, conn.transaction():
             for key, alias in aliases:
@@ -131,7 +132,7 @@ class LifeCycle:
                     )
                 except NotFound:
                     undone.append(f"alias {alias!r} of {key!r}")
-            # Texts written after an alias was given mention its entity; here they came first, and have their own.
+            # Texts written after an alias was given mention its entity; here they came first and mention their own.
             keys = {normalize(alias) for _, alias in aliases}
             await TextsByAlias(conn, ns, keys).mention_anew({Alias(key, entity_id(key)) for key in keys})
         return undone
