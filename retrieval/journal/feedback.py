@@ -79,9 +79,9 @@ def judged_by_id(request: FeedbackRequest | Feedback) -> Iterator[tuple[str, str
 
 
 def merged(feedback: Iterable[Feedback], key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
-    """Feedback in order of time with that of the same key as one, those judged last at the end.
+    """Feedback in order of time, merged by key, with the keys judged last at the end.
 
-    Clicks add up; of the judgements of a memory the last counts.
+    Clicks add up; a memory's last judgement counts.
     """
     found: dict[str | bytes, Feedback] = {}
     for later in feedback:
@@ -104,20 +104,20 @@ def _overridden(before: Feedback, later: Feedback) -> Feedback:
 
 
 def by_search(judged: Feedback) -> str | bytes:
-    """The same for feedback on one search; without its id those that showed the same for a question are one."""
+    """A key of the search that feedback is on; without a search id, the question and the memories shown."""
     if judged.search_id is not None:
         return judged.search_id
     return by_question(judged) + msgspec.json.encode(judged.shown)
 
 
 def by_question(judged: Feedback) -> bytes:
-    """The same for feedback on the same question, whenever it was asked."""
+    """A key of the question that feedback is on, whenever it was asked."""
     asked = (judged.query, judged.filters, judged.as_of, judged.query_timestamp)
     return msgspec.json.encode(asked, order="sorted")
 
 
 def limited(judged: Feedback, existing: Collection[str]) -> Feedback:
-    """What it says of the `existing` memories; the ranking that was shown stays."""
+    """The feedback on the `existing` memories only; the ranking shown is kept."""
     return msgspec.structs.replace(
         judged,
         relevant=[each for each in judged.relevant if each in existing],

@@ -74,7 +74,7 @@ def redacted_filters(filters: Filters, redactions: Collection[Redaction]) -> Fil
 
 
 def contains(entry: LoggedQuery, part: str) -> bool:
-    """Whether the query or a filter contains `part`, whatever the case and the composition of either."""
+    """Whether the query or a filter contains `part`, ignoring case and Unicode composition."""
     texts = [entry.query or "", *(_filter_texts(entry.filters) if entry.filters else ())]
     wanted = _folded(part)
     return any(wanted in _folded(text) for text in texts)

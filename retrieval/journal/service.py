@@ -124,7 +124,7 @@ class JournalService:
         """The queries with an existing memory that feedback judges relevant, each once, those judged last at the end.
 
         `relevant` has all such memories: a rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback
-        overrides earlier. `query_timestamp` is there also where callers left it out.
+        overrides earlier. `query_timestamp` is always set, even if callers left it out.
         """
         found = [
             structs.replace(judged, relevant=_relevant(judged), query_timestamp=asked_at(judged))
@@ -133,7 +133,7 @@ class JournalService:
         return [judged for judged in found if judged.relevant]
 
     async def judged_searches(self, name: str) -> list[Feedback]:
-        """The feedback on each search as one, of existing memories alone; later feedback overrides earlier."""
+        """The feedback merged per search, on existing memories only; later feedback overrides earlier."""
         return await self._merged(name, by_search)
 
     async def relevant_by_search(self, name: str) -> Mapping[str, Sequence[str]]:
@@ -154,7 +154,7 @@ class JournalService:
 
 
 def _relevant(judged: Feedback) -> list[str]:
-    """The memories that it judges relevant, sorted."""
+    """The memories judged relevant, sorted."""
     rated = {memory_id: rating >= RELEVANT_FROM for memory_id, rating in judged.ratings.items()}
     verdicts = rated | dict.fromkeys(judged.relevant, True) | dict.fromkeys(judged.irrelevant, False)
     return sorted(memory_id for memory_id, relevant in verdicts.items() if relevant)

@@ -23,7 +23,7 @@ class LiveProfiles:
     """A cached view of the database's live profiles, overlaid with profiles that only this process has."""
 
     def __init__(self, pool: Pool, *, own: Mapping[str, Profile], max_age_s: float = MAX_AGE_S) -> None:
-        """Does not access the database yet; profiles of `own`, by name, take precedence over those there."""
+        """Does not access the database yet; profiles in `own`, by name, take precedence over the database's."""
         self._pool = pool
         self._own = own
         self._max_age_s = max_age_s

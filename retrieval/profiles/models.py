@@ -34,7 +34,7 @@ LOADERS: Mapping[ModelKind, Callable[[Path], Any]] = {
 """Loads a model file, by kind."""
 
 MULTILINGUAL_INTENT = "intent.multilingual.onnx"
-"""Takes the place of the shipped classifier where the namespace's embedder is the multilingual one."""
+"""Replaces the shipped classifier if the namespace's embedder is the multilingual one."""
 
 _STORED = "sha256:"
 _FILE_NAME = re.compile(r"[\w\-][\w.\-]*")
@@ -69,7 +69,7 @@ class ModelRegistry:
 
         Raises:
             InvalidInput: there is no such model, or it is not of its kind for this version; names the kind.
-            ModelFileError: it came with Trivet and is missing or damaged.
+            ModelFileError: a shipped model is missing or damaged.
         """
         reads_it = embedder == multilingual.MODEL_NAME and models.intent == Models().intent
         return LoadedModels(
@@ -126,18 +126,18 @@ class ModelRegistry:
 
 
 def stored_models(profile: Profile) -> dict[ModelKind, str]:
-    """sha256 of the models that the profile names by it, by kind: a database holds them."""
+    """sha256 of the profile's models that are stored in the database, by kind."""
     named = [(kind, getattr(profile.models, kind)) for kind in LOADERS]
     return {kind: name.removeprefix(_STORED) for kind, name in named if name and name.startswith(_STORED)}
 
 
 @cache
 def load_file(kind: ModelKind, path: Path) -> Any:
-    """A model of a file that does not change, loaded once in a process.
+    """The model in a file that does not change, loaded once per process.
 
     Raises:
         InvalidInput: there is no such model, or it is not of its kind for this version; names the kind.
-        ModelFileError: it came with Trivet and is damaged.
+        ModelFileError: a shipped model is damaged.
     """
     return _load(kind, path)
 

@@ -74,8 +74,8 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         per_intent: recipe of each intent.
         shrink: how far a certain classification moves the fusion from `fixed` to the intent's recipe, in [0, 1].
         learned_share: how far the learned weights replace the intent's weights, in [0, 1].
-        rescore: whether to rescore the fused candidates, unless the request says.
-        hops: of the graph walk beyond the query's entities, unless the request says.
+        rescore: whether to rescore the fused candidates, unless the request decides.
+        hops: of the graph walk beyond the query's entities, unless the request sets them.
         bm25_k1: saturation of term frequency in BM25: the larger, the longer repetitions keep adding to the score; 0
             counts a term once.
         bm25_b: how much a memory's length counts against it in BM25, in [0, 1]; None for the namespace's average length
@@ -84,7 +84,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
         speaker_boost: BM25 bonus, as a share of the score, for a memory whose speaker the query names.
         asking_share: factor on the BM25 score of a chat turn that only asks a question.
         period_weight: how much the time that a query names or asks for counts: the BM25 bonus, times idf, for a memory
-            of that period, and how far later memories rise where the query asks for now; 0: not at all.
+            of that period, and how far later memories rise if the query asks for the present; 0: not at all.
         anchors: number of top memories of the other legs from which the graph leg continues its walk.
         adjacency: share of a turn's graph activation that each neighbouring turn receives.
         vector_noise: drop memories whose cosine is this far below the best.
@@ -138,7 +138,7 @@ class Profile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dic
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Everything but name and version, as JSON types."""
+        """Everything except name and version, as JSON types."""
         fields = msgspec.to_builtins(msgspec.convert(msgspec.to_builtins(self), Profile))  # integers to floats
         return {field: value for field, value in fields.items() if field not in ("name", "version")}
 

@@ -80,7 +80,7 @@ class ProfileRegistry:
     async def describe(self, name: str, version: int | None = None) -> ProfileInfo:
         """A profile with its versions and history; `shown` is the requested version, or the live one."""
         async with self._pool.connection() as conn:
-            history = await store.history(conn, name)  # first, so that `rows` has each version that it tells of
+            history = await store.history(conn, name)  # first, so that `rows` has each version in it
             rows = await _versions(conn, name)
             [summary] = await store.summaries(conn, name)
         live = history[0].version if history else None
@@ -109,7 +109,7 @@ class ProfileRegistry:
     ) -> tuple[Profile, bool]:
         """Write a new version that is not live yet, with the reason for it in `note`.
 
-        Fields missing from a `ProfileInput` are taken from the live version, or where none is live from `default`.
+        Fields missing from a `ProfileInput` are taken from the live version, or from `default` if none is live.
 
         Returns:
             The version, and whether it is new: False if the newest one has the same parameters.
@@ -134,7 +134,7 @@ class ProfileRegistry:
         return structs.replace(profile, name=name, version=version), True
 
     async def attach_report(self, name: str, version: int, report: GateReport) -> None:
-        """Attach the report by which the gate decides to a version.
+        """Attach a gate report to a version.
 
         Raises:
             InvalidInput: the report is about other parameters.
@@ -201,7 +201,7 @@ class ProfileRegistry:
             await store.clear_shadow(conn, name)
 
     async def ship(self, profile: Profile, report: GateReport | None) -> None:
-        """Write a profile that comes with the program unless the database has it; a new version becomes live.
+        """Write a shipped profile unless the database has it; a new version becomes live.
 
         A live version that was tuned or written stays live. Processes that start together write it once.
         """

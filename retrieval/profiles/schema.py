@@ -73,7 +73,7 @@ class ProfileInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     note: Annotated[Note, Meta(description="the reason for this version, shown in lists")] = ""
 
     def over(self, base: Profile) -> Profile:
-        """`base` with what is given here, whose recipes and models may themselves leave fields out."""
+        """`base` with the fields given here; recipes and models may leave out fields, too."""
         changed = _given(self)
         del changed["note"]
         if isinstance(self.fixed, RecipeInput):
