@@ -1,7 +1,7 @@
-"""Frames a second of the console's graph while an entity is dragged: `python benchmarks/console_frames.py`.
+"""Frames per second of the console's graph while an entity is dragged: `python benchmarks/console_frames.py`.
 
-300 entities joined by 1,000 edges with 5,000 memories, made up here, shown by the built page in a Chromium. The frames
-are those of the browser's own trace.
+300 entities joined by 1,000 edges with 5,000 memories, generated here, are shown by the built page in Chromium. Frames
+are counted in the browser's trace.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def answer(route: Route) -> None:
 
 
 class _Page(SimpleHTTPRequestHandler):
-    """The built files, at the places where the server has them."""
+    """The built files, under the server's paths."""
 
     def translate_path(self, path: str) -> str:
         return str(PAGE / (Path(path.split("?")[0]).name or "index.html"))
@@ -85,12 +85,12 @@ def frames_while_dragging(browser: Browser, url: str, trace: Path) -> tuple[int,
     assert box is not None
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     rng = random.Random(0)
-    while True:  # until an entity is held, and not a memory or the ground
+    while True:  # until an entity is held, not a memory or the background
         page.mouse.move(middle[0] + rng.uniform(-80, 80), middle[1] + rng.uniform(-80, 80))
         page.mouse.down()
         if page.locator("canvas").evaluate("canvas => canvas.style.cursor") == "move":
             break
-        page.mouse.move(*middle, steps=3)  # so that it is no click
+        page.mouse.move(*middle, steps=3)  # so that it is not a click
         page.mouse.up()
     browser.start_tracing(page=page, path=trace, categories=["disabled-by-default-devtools.timeline.frame"])
     started, moves = time.perf_counter(), 0
@@ -104,7 +104,7 @@ def frames_while_dragging(browser: Browser, url: str, trace: Path) -> tuple[int,
 
 
 def main() -> None:
-    """Print frames a second."""
+    """Print the frames per second."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Page, directory=str(PAGE)))
     Thread(target=server.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:

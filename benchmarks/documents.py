@@ -1,8 +1,8 @@
-"""How well questions about long technical texts find them: embedded by their head, as long memories, as documents.
+"""How well questions about long technical texts find them: cut to their beginning, as long memories, as documents.
 
-The texts are Django's documentation (BSD-3-Clause), from its source archive of PyPI; none is kept here. The questions
-of `document_questions.jsonl` are written for this; the answer to each begins after the first 300 word pieces of its
-text, where `passage` is.
+The texts are Django's documentation (BSD-3-Clause), from its source archive on PyPI; none is kept here. The questions
+in `document_questions.jsonl` are written for this; the answer to each, marked by `passage`, begins after the first 300
+word pieces of its text.
 
     pip download --no-deps --no-binary Django Django==5.2.8
     python benchmarks/documents.py django-5.2.8.tar.gz
@@ -52,7 +52,7 @@ def texts_of(archive: Path) -> dict[str, str]:
 
 
 def head_of(text: str, tokenizer: Tokenizer) -> str:
-    """What the embedder's window holds of a text."""
+    """The part of a text that fits in the embedder's window."""
     offsets = tokenizer.encode(text, add_special_tokens=False).offsets
     return text[: offsets[MAX_PIECES - 3][1]] if len(offsets) > MAX_PIECES - 2 else text
 

@@ -1,4 +1,4 @@
-"""Collect what the legs find for labelled queries: `python benchmarks/evidence.py FOLDER... --out evidence.jsonl`.
+"""Collect the legs' results for labelled queries: `python benchmarks/evidence.py FOLDER... --out evidence.jsonl`.
 
 The input of `python -m classifier.training.leg_weights` (features, ids and gold; no text) and, with `--examples`,
 that of `python -m classifier.training.rescorer` (ids, numbers and vectors of the candidates; no text).
@@ -26,7 +26,7 @@ from retrieval.settings import Settings
 from retrieval.types.search import Leg, Mode, SearchRequest
 
 PROFILE = structs.replace(DEFAULT, rescore=False, models=structs.replace(DEFAULT.models, rescorer=None))
-"""What is collected is what the rescorer is given, not what it makes of it."""
+"""Without the rescorer: its input is collected, not its output."""
 
 
 def row_of(folder: EvaluationFolder, query: Query, answer: Answer) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def ids_of(answer: Answer) -> dict[Leg, list[str]]:
 
 
 async def collect(folders: list[Path], out: Path, examples: Path | None, limit: int, seed: int) -> None:
-    """Store each folder, ask its queries, write what is found; queries without gold are examples alone."""
+    """Store each folder, run its queries, write the results; queries without gold only become examples."""
     encoder = msgspec.json.Encoder()
     collected: list[Example] = []
     async with Trivet.open(Settings.from_env(), profiles={PROFILE.name: PROFILE}) as engine:

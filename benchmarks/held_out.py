@@ -1,7 +1,7 @@
-"""What each stage is worth on data its models did not see: `python benchmarks/held_out.py EVIDENCE.jsonl EXAMPLES.bin`.
+"""What each stage adds on data its models did not see: `python benchmarks/held_out.py EVIDENCE.jsonl EXAMPLES.bin`.
 
-Both files as `benchmarks/evidence.py` writes them in one run. Two protocols: folds by namespace (other users and
-conversations of kinds that were seen; sets of one namespace by query), and each set judged by models that saw none of
+Both files come from one run of `benchmarks/evidence.py`. Two protocols: folds by namespace (other users and
+conversations of known kinds; sets of one namespace are split by query), and each set judged by models that saw none of
 it. Prints Markdown; `--json` also writes the scores of every query.
 """
 
@@ -36,7 +36,7 @@ from retrieval.types.search import Leg
 
 PARTS = ("vector", "bm25", "graph", "fixed", "adaptive", "rescorer")
 STAGES = (*PARTS, "all")
-"""Each leg alone; the fusion with fixed and with adaptive weights; the rescorer's order alone; what is served."""
+"""Each leg alone; the fusion with fixed and with adaptive weights; the rescorer's order alone; the served ranking."""
 
 Floats = NDArray[np.float64]
 
@@ -46,8 +46,8 @@ def judge(
 ) -> Floats:
     """Scores of all stages, shape (queries, stages, 2), each query by models that saw none of its group.
 
-    `unseen` are the predictions of models that saw none of its set. The share of the rescorer is fitted on those of the
-    other groups; their models may have seen the group that is judged.
+    `unseen` are the predictions of models that saw none of the query's set. The rescorer's share is fitted on those of
+    the other groups, whose models may have seen the judged group.
     """
     sets = [row.set for row in rows]
     predictions = unseen if groups == sets else left_out_predictions(examples, groups, TreeOptions())
@@ -100,7 +100,7 @@ def table(rows: Sequence[LabelledRankings], scores: Floats) -> str:
 
 
 def gate(rows: Sequence[LabelledRankings], examples: Sequence[Example], scores: Floats, profile: Profile) -> GateReport:
-    """The gate's report on a shipped profile: all stages against its fixed weights, on what its models had not seen."""
+    """The gate's report on a shipped profile: all stages against its fixed weights, on data unseen by its models."""
     beliefs = [example.evidence.probabilities for example in examples]
     trial = Trial(
         sets=[row.set for row in rows],

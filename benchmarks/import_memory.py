@@ -1,7 +1,7 @@
 """Peak resident memory of importing a large Claude export: `python benchmarks/import_memory.py`.
 
-The export is written by one process and read by another, whose peak is printed. With `--stored` that one is the whole
-`trivet import`, with the models and the database's driver, into a database of its own; this takes long.
+The export is written by one process and read by another, whose peak is printed. With `--stored` the other one is the
+whole `trivet import`, with the models and the database's driver, into a separate database; this takes long.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MESSAGES = 40
 
 
 def conversations(seed: int) -> Iterator[str]:
-    """Conversations of 40 messages without an end, as Claude's export has them."""
+    """Endless conversations of 40 messages, as in Claude's export."""
     rng = random.Random(seed)
     number = 0
     while True:

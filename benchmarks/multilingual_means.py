@@ -1,7 +1,7 @@
 """Mean vectors of the multilingual embedder: `python benchmarks/multilingual_means.py FOLDER...`.
 
-The folders are those of our own corpus (`benchmarks/corpus/corpus.py export`), each of which counts alike. Writes
-`retrieval/embedding/multilingual_means.npy`: what the vectors of queries have in common, and those of documents.
+The folders are those of our own corpus (`benchmarks/corpus/corpus.py export`), with equal weight. Writes
+`retrieval/embedding/multilingual_means.npy`: the mean vectors of queries and of documents.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/mutants.py [WORD ...]     only those with a WORD in their names
 
-Works on a copy of the tree. A text of `MUTANTS` is looked for in all that is imported and must be there once; tests are
-found by the names of their files. Ends with 1 if a change survives, or its text is no longer found.
+Works on a copy of the tree. A text of `MUTANTS` is searched for in all imported code and must occur exactly once; tests
+are found by the names of their files. Exits with 1 if a change survives, or its text is no longer found.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KILLED, PASSED = 1, 0  # pytest's exit status; any other means that the tests di
 class Mutant:
     """A change of meaning: `before` becomes `after`, and one of the tests in `killed_by` must fail.
 
-    Those are named by their file, and by pytest's `-k` where few of it are meant.
+    They are named by their file, with a `-k` expression of pytest to select a few of them.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Mutant:
 
 
 def without(name: str, before: str, killed_by: str = "test_twins") -> Mutant:
-    """A statement that loses its predicate of the namespace."""
+    """A statement without its namespace predicate."""
     after, predicates = re.subn(r"(\w\.)?\bns = (%\(ns\)s|n\.ns)", "true", before)
     if predicates != 1:
         raise ValueError(f"{name}: the namespace is not there once")
@@ -45,7 +45,7 @@ def without(name: str, before: str, killed_by: str = "test_twins") -> Mutant:
 
 
 MUTANTS = [
-    # A predicate of the namespace is dropped from what deletes.
+    # A namespace predicate is dropped from a delete.
     without("delete relation", "delete from relation where ns = %(ns)s and doc"),
     without("delete entity", "delete from entity e where e.ns = %(ns)s"),
     without("delete entity_token", "delete from entity_token where ns = %(ns)s and entity"),
@@ -55,7 +55,7 @@ MUTANTS = [
     without("delete feedback by number", "delete from feedback where ns = %(ns)s and number"),
     without("take out of the tail", "select ctid from bm25_tail where ns = %(ns)s and doc"),
     without("delete tombstones", "delete from bm25_tombstone where ns = %(ns)s and doc"),
-    # ... from what reads.
+    # ... from a read.
     without("names of the index", "key, name, type from entity e where ns = %(ns)s and (", "test_statements"),
     without("aliases of the index", 'e.entity = a.entity where a.ns = %(ns)s"', "test_statements"),
     without("beginnings of names", "where ns = %(ns)s and token > q.prefix", "test_statements"),
@@ -71,7 +71,7 @@ MUTANTS = [
     without("tombstones counted", "select count(*) from bm25_tombstone where ns = %(ns)s", "test_statements"),
     without("tombstones read", "'') from bm25_tombstone where ns = %(ns)s", "test_statements"),
     without("supersession set anew", "where m.ns = %(ns)s and m.id = any(%(ids)s) and m.superseded_at"),
-    # What a query sees, how it weighs, what is packed.
+    # Visibility, ranking, packing.
     Mutant("anchors need not be visible", "near, seen, rules", "near, anchors, rules", "test_graph_leg -k anchor"),
     Mutant("an entry that fits exactly is left out", "if cost > self._left", "if cost >= self._left", "test_pack"),
     Mutant(
@@ -109,7 +109,7 @@ MUTANTS = [
         "stored_vectors.breadth(64, count, 1.0)",
         "test_memories -k ef_search",
     ),
-    # What is written down, who is let in, what writers hold.
+    # The query log, authorisation, writers' locks.
     Mutant(
         "filters are logged as they are",
         "redacted_filters(request.filters, settings.redact)",
@@ -156,7 +156,7 @@ def main(words: list[str]) -> int:
 
 
 def verdict(tree: Path, mutant: Mutant) -> str:
-    """What becomes of a mutant."""
+    """The outcome of a mutant."""
     places = places_of(tree, mutant)
     if len(places) != 1:
         said = f"its text is found {len(places)} times"
@@ -171,14 +171,14 @@ def verdict(tree: Path, mutant: Mutant) -> str:
 
 
 def places_of(tree: Path, mutant: Mutant) -> list[tuple[Path, re.Match[str]]]:
-    """The files that have the text of a mutant, and where."""
+    """The files that contain a mutant's text, with the match."""
     text = re.compile(r"\s+".join(map(re.escape, mutant.before.split())))  # however its lines are broken
     paths = [path for package in PACKAGES for path in sorted((tree / package).rglob("*.py"))]
     return [(path, found) for path in paths for found in text.finditer(path.read_text(encoding="utf-8"))]
 
 
 def run(tree: Path, tests: str) -> int:
-    """Pytest's exit status of the tests in the files of a name, or of some of them."""
+    """Pytest's exit status for the tests in the files with a name, or for some of them."""
     name, *options = tests.split()
     files = [str(path) for path in (tree / "tests").rglob(f"{name}.py")]
     if not files:

@@ -1,6 +1,6 @@
-"""What a query pays before and after the legs, in milliseconds: `python benchmarks/query_steps.py`.
+"""The time of a query's steps before and after the legs, in milliseconds: `python benchmarks/query_steps.py`.
 
-The best of many runs, so that a busy machine says about the same as an idle one.
+The best of many runs, so that a busy machine gives about the same result as an idle one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Given = TypeVar("Given")
 
 
 class Said(NamedTuple):
-    """A memory to be compared."""
+    """A memory to compare."""
 
     id: str
     text: str
@@ -38,17 +38,17 @@ class Said(NamedTuple):
 
 
 def another_query() -> str:
-    """One that was not asked before: predictions are remembered."""
+    """A query not used before, as predictions are cached."""
     return f"{QUERY} {time.time_ns()}"
 
 
 def long_texts() -> list[Said]:
-    """New strings each time: Python keeps the hash of one that it has hashed."""
+    """New strings each time, as Python caches a string's hash."""
     return [Said(str(number), f"{time.time_ns()} {number} " + "Une pensée. " * 5_000) for number in range(200)]
 
 
 def best_ms(step: Callable[[Given], object], make: Callable[[], Given], runs: int) -> float:
-    """The quickest of some runs, each on something made for it."""
+    """The fastest of some runs, each on a new input from `make`."""
     names = {"step": step, "make": make}
     return 1_000 * min(timeit.repeat("step(given)", "given = make()", number=1, repeat=runs, globals=names))
 

@@ -1,6 +1,6 @@
-"""How long one client's request keeps the others waiting: the longest wait of a heartbeat beside hostile requests.
+"""How long one client's request delays the others: the longest wait of a heartbeat during hostile requests.
 
-Starts a server of its own. Another checkout is measured in the same run where its folder is given:
+Starts its own server. Other checkouts are measured in the same run if their folders are given:
 
     python benchmarks/stalls.py [OTHER_CHECKOUT ...]
 """
@@ -56,7 +56,7 @@ REQUESTS: tuple[tuple[str, str, str, str, str], ...] = (
 
 
 def beat(port: int, stop: Event, wait: Connection) -> None:
-    """Ask again and again whether the server lives; the longest wait for an answer, in seconds."""
+    """Request the server's health repeatedly; report the longest wait for an answer, in seconds."""
     connection = http.client.HTTPConnection("127.0.0.1", port)
     longest = 0.0
     while not stop.is_set():
@@ -69,7 +69,7 @@ def beat(port: int, stop: Event, wait: Connection) -> None:
 
 
 def measured(port: int, method: str, path: str, media_type: str, body: str) -> tuple[int, float, float]:
-    """Status, seconds of the request, longest wait of the heartbeat beside it."""
+    """Status, seconds of the request, longest wait of the heartbeat meanwhile."""
     stop = multiprocessing.Event()
     received, sent = multiprocessing.Pipe(duplex=False)
     heart = multiprocessing.Process(target=beat, args=(port, stop, sent))
@@ -77,7 +77,7 @@ def measured(port: int, method: str, path: str, media_type: str, body: str) -> t
     time.sleep(0.3)
     started = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=300)
-    with suppress(BrokenPipeError):  # refused before its end
+    with suppress(BrokenPipeError):  # refused before it is sent completely
         connection.request(method, path, body.encode(), {"content-type": media_type})
     try:
         answer = connection.getresponse()
@@ -96,7 +96,7 @@ def main() -> None:
     for checkout in (*(Path(other).resolve() for other in sys.argv[1:]), CHECKOUT):
         print(f"{'this checkout' if checkout == CHECKOUT else checkout.name}\n{'':40}status  request   longest wait")
         with tempfile.TemporaryDirectory(prefix="trivet-stalls-") as folder:
-            Path(folder).chmod(0o755)  # the database's user may enter
+            Path(folder).chmod(0o755)  # so that the database's user may enter
             with serving(Path(folder) / "data", log=LOG, checkout=checkout) as server:
                 for name, *request in REQUESTS:
                     status, seconds, wait = measured(server.port, *request)
@@ -104,5 +104,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    multiprocessing.set_start_method("fork")  # the requests need not be made again
+    multiprocessing.set_start_method("fork")  # so that the requests are not built again
     main()

@@ -1,7 +1,7 @@
 """Searches for the nearest vectors in C threads while vectors are written, dropped and read: `make sanitize-threads`.
 
-Under ThreadSanitizer it fails if two threads use the same memory without order. It also compares every search that no
-change interfered with to the same search in one thread.
+Under ThreadSanitizer it fails on a data race. It also compares every search without a concurrent change with the same
+search in one thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.index.quantized_vectors import QuantizedVectors
 
 MEMORIES = 70_000
-"""Enough for three parts, which several threads search."""
+"""Enough for three parts, searched by several threads."""
 
 CHANGED_AT_ONCE = 50
 READERS = 4
@@ -26,7 +26,7 @@ NO_TURNS = np.empty(0, np.int64), np.empty((0, DIMENSIONS), np.float32)
 
 
 class Stress:
-    """Vectors of random memories, with coroutines that read and change them until a time."""
+    """Vectors of random memories, with coroutines that read and change them until a deadline."""
 
     def __init__(self, until: float) -> None:
         self._until = until
@@ -35,7 +35,7 @@ class Stress:
         self.counts: Counter[str] = Counter()
 
     async def run(self) -> None:
-        """Read and write at once."""
+        """Read and write concurrently."""
         workers = WorkerPool(3)
         try:
             await asyncio.gather(self._write(), *(self._search(workers) for _ in range(READERS)))

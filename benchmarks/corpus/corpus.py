@@ -44,7 +44,7 @@ _FREQUENT = frozenset(
         *("this", "time", "want", "wants", "what", "when", "where", "which", "while", "will", "with", "would", "your"),
     )
 )
-"""Beginnings of frequent English words that say nothing of a topic."""
+"""Beginnings of frequent English words that say nothing about a topic."""
 LEAST_PARTS = {"conversations": 250, "knowledge": 30, "diaries": 30, "languages": 25}
 LEAST_QUESTIONS = {"conversations": 42, "knowledge": 40, "diaries": 40, "languages": 32}
 
@@ -144,7 +144,7 @@ def _parts(name: str, body: str, speakers: list[str], first_line: int) -> Iterat
 
 
 def read_questions(path: Path) -> list[dict[str, Any]]:
-    """The questions beside a text; none where the file is not there yet."""
+    """The questions beside a text; none if there is no file yet."""
     if not path.exists():
         return []
     questions = []
@@ -167,7 +167,7 @@ def namespaces(folder: Path = HERE) -> Iterator[Namespace]:
 
 
 def faults(namespace: Namespace) -> Iterator[str]:
-    """What breaks the guideline, in words."""
+    """Violations of the guideline, in words."""
     name, folder = namespace.name, namespace.folder
     for key in ("title", "kind", "language"):
         if not namespace.header.get(key):
@@ -220,7 +220,7 @@ def _question_faults(question: dict[str, Any], known: set[str]) -> Iterator[str]
 
 
 def check(names: list[str]) -> int:
-    """Print what breaks the guideline; the number of faults."""
+    """Print violations of the guideline; returns their number."""
     found = 0
     parts = questions = 0
     for namespace in namespaces():
@@ -268,12 +268,12 @@ def statistics() -> str:
 
 
 def words(text: str) -> list[str]:
-    """Words in lower case; a sign of Chinese or Japanese is one."""
+    """Words in lower case; a Chinese or Japanese character is one."""
     return _WORD.findall(text.casefold())
 
 
 def shared_words(namespace: Namespace, question: dict[str, Any]) -> set[str]:
-    """Words of four letters or more, or signs, that a question shares with its gold, names apart."""
+    """Words of four letters or more, or characters, that a question shares with its gold, except names."""
     texts = {part.id: part.text for part in namespace.parts}
     gold = {stem for identifier in question["gold"] for stem in _stems(texts[identifier])}
     names = {stem for name in _NAME.findall(question["q"][1:]) for stem in _stems(name)}

@@ -1,1 +1,1 @@
-"""Speed: namespaces of up to a million memories, what Trivet takes over HTTP, and peers on the same data."""
+"""Speed: Trivet over HTTP on namespaces of up to a million memories, and peers on the same data."""

@@ -35,12 +35,12 @@ PORTION = 50_000
 """Memories between two passes of housekeeping."""
 
 INDEX_APART = 20_000
-"""New memories from which the HNSW index is dropped before and made again after: far faster than row by row."""
+"""Number of new memories from which the HNSW index is dropped and rebuilt: far faster than row by row."""
 
 _ENTER_ALL = """
     update memory m set indexed = true from namespace n where n.ns = m.ns and n.next_doc > %(most)s and not m.indexed
 """
-"""As maintenance does in the course of some hours, which leaves the latest outside."""
+"""As after some hours of maintenance, which leaves the latest memories out of the index."""
 
 _HNSW = """
     select c.relname, pg_get_indexdef(c.oid) from pg_class c join pg_am a on a.oid = c.relam
@@ -49,9 +49,9 @@ _HNSW = """
 
 
 class Record(msgspec.Struct):
-    """What the data folder holds: `filled` and `rates` by namespace, and the definitions of dropped HNSW indexes.
+    """The state of the data folder: `filled` and `rates` by namespace, and the definitions of dropped HNSW indexes.
 
-    Under "small" stands how many small namespaces there are; `index_s` is how long making the index again took.
+    The entry "small" is the number of small namespaces; `index_s` is the time of rebuilding the index.
     """
 
     seed: int
@@ -73,12 +73,12 @@ class _Chunk:
 
 
 def bench_settings(folder: Path) -> Settings:
-    """The embedded database of a data folder, never the one that somebody's server uses."""
+    """The embedded database of a data folder, never one that a real server uses."""
     return replace(Settings(data_dir=folder), log_level="warning")
 
 
 async def build(settings: Settings, url: str, plan: BenchmarkPlan, progress: Progress) -> Record:
-    """Have all namespaces of the plan; what is there is kept.
+    """Create all namespaces of the plan; existing data are kept.
 
     Raises:
         InvalidInput: the folder holds data of another seed.
@@ -101,8 +101,8 @@ async def build(settings: Settings, url: str, plan: BenchmarkPlan, progress: Pro
                     record.rates[name] = await _fill(engine, processes, url, folder, plan.seed, chunks, progress)
                     record.filled[name] = filled
                     _write(folder, record)
-        await engine.maintain()  # also where nothing is new: a migration may have left memories unpacked
-    async with await _admin(url) as conn:  # statistics and visibility as they are some time after
+        await engine.maintain()  # even if nothing is new: a migration may have left memories unpacked
+    async with await _admin(url) as conn:  # statistics and visibility as after some time
         await conn.execute("vacuum analyze")
         await conn.execute("checkpoint")
     return record
@@ -117,7 +117,7 @@ async def _fill(
     chunks: Sequence[_Chunk],
     progress: Progress,
 ) -> float:
-    """Write memories, with housekeeping in between as a server does it; memories a second."""
+    """Write memories, with a server's housekeeping in between; returns memories per second."""
     total = sum(chunk.stop for chunk in chunks)
     title = chunks[0].namespace if len(chunks) == 1 else f"{len(chunks)} small namespaces"
     started = time.perf_counter()
@@ -131,7 +131,7 @@ async def _fill(
 
 
 def _portions(chunks: Sequence[_Chunk]) -> Iterator[list[list[_Chunk]]]:
-    """The chunks as tasks of about a batch, as many at a time as lie between two passes of housekeeping."""
+    """The chunks as tasks of about a batch, grouped by the passes of housekeeping between them."""
     portion: list[list[_Chunk]] = [[]]
     memories = 0
     for chunk in chunks:
@@ -149,7 +149,7 @@ def _portions(chunks: Sequence[_Chunk]) -> Iterator[list[list[_Chunk]]]:
 
 
 def _write_tasks(url: str, folder: Path, seed: int, chunks: Sequence[_Chunk]) -> int:
-    """Write a batch, or several small ones; how many memories. Runs in a process of its own."""
+    """Write a batch, or several small ones, in a separate process; returns the number of memories."""
     corpus, vectors = load_corpus(folder, seed), load_vectors(folder, seed)
 
     async def write() -> int:
@@ -172,7 +172,7 @@ def _write_tasks(url: str, folder: Path, seed: int, chunks: Sequence[_Chunk]) ->
 
 @asynccontextmanager
 async def _without_index(url: str, folder: Path, record: Record, *, apart: bool) -> AsyncIterator[None]:
-    """Fill with the HNSW index away, and make it again afterwards; one that an earlier run left away is made too."""
+    """Drop the HNSW index in the block and rebuild it afterwards, also one that an earlier run left dropped."""
     if apart:
         async with await _admin(url) as conn:
             found: Sequence[tuple[str, str]] = await (await conn.execute(_HNSW)).fetchall()
@@ -186,14 +186,14 @@ async def _without_index(url: str, folder: Path, record: Record, *, apart: bool)
         async with await _admin(url) as conn:
             await conn.execute(_ENTER_ALL, {"most": vector_index.MOST_OUTSIDE})
             for definition in record.dropped:
-                # of a partitioned table the definition says ONLY, which would leave its partitions out
+                # for a partitioned table the definition says ONLY, which would leave out its partitions
                 await conn.execute(definition.replace(" ON ONLY ", " ON ").encode())
         record.dropped, record.index_s = [], time.perf_counter() - started
         _write(folder, record)
 
 
 async def _admin(url: str) -> psycopg.AsyncConnection[Any]:
-    """A connection without a limit of time, with memory and workers to build an index."""
+    """A connection without a statement timeout, with memory and workers to build an index."""
     conn = await psycopg.AsyncConnection.connect(url, autocommit=True)
     memory_mib = psutil.virtual_memory().total // (8 * 1024 * 1024)
     await conn.execute(

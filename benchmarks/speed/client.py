@@ -1,4 +1,4 @@
-"""A lean HTTP client: keep-alive sockets, requests as ready bytes, since it shares the cores with the server."""
+"""A lean HTTP client, as it shares the cores with the server: keep-alive sockets and prepared requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LENGTH = b"content-length:"
 
 
 def post(path: str, body: Any, *, method: str = "POST") -> bytes:
-    """A request with a body of anything that msgspec knows, as bytes."""
+    """A request as bytes, with a body of any type that msgspec supports."""
     content = msgspec.json.encode(body)
     head = bare(method, path).removesuffix(_END)
     return head + f"\r\ncontent-type: application/json\r\ncontent-length: {len(content)}".encode() + _END + content
@@ -60,7 +60,7 @@ class Connection:
         return reply
 
     def receive(self, started: float) -> Reply | None:
-        """Take in what has arrived; the answer, once it is whole.
+        """Read what has arrived; returns the answer once it is complete.
 
         Raises:
             ConnectionError: the server closed the connection.
@@ -96,7 +96,7 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class LoadResult:
-    """What a load of requests gave: seconds of each that succeeded, failures by what was wrong, the time of all."""
+    """The results of a load: seconds of each successful request, failures by reason, the total time."""
 
     latencies: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -113,7 +113,7 @@ class LoadResult:
 
 
 def closed_loop(port: int, requests: Iterable[bytes], concurrency: int, *, seconds: float = float("inf")) -> LoadResult:
-    """As `mixed_loop`, with requests of one kind that so many clients share."""
+    """Like `mixed_loop`, with requests of one kind shared by `concurrency` clients."""
     shared = (Request("", content) for content in requests)
     return mixed_loop(port, [shared] * concurrency, seconds=seconds)[""]
 
@@ -121,10 +121,10 @@ def closed_loop(port: int, requests: Iterable[bytes], concurrency: int, *, secon
 def mixed_loop(
     port: int, clients: Sequence[Iterator[Request]], *, seconds: float = float("inf")
 ) -> Mapping[str, LoadResult]:
-    """Have clients send their requests, each over its connection and the next when the last is answered; by kind.
+    """Run clients that send each request once the previous one is answered; returns the results by kind.
 
-    It ends when the requests or the seconds do. An answer that is not a 2xx, or that says that a leg failed, is a
-    failure, and so is a broken connection, which takes part no more.
+    It ends when the requests or the seconds run out. An answer that is not a 2xx or reports a failed leg is a failure,
+    and so is a broken connection, which is not used again.
     """
     results: defaultdict[str, LoadResult] = defaultdict(LoadResult)
     started = time.perf_counter()
@@ -154,7 +154,7 @@ def mixed_loop(
 
 
 class _Exchange:
-    """A client's connection with the request that is under way."""
+    """A client's connection with its current request."""
 
     def __init__(self, port: int, client: Iterator[Request], first: Request) -> None:
         self.connection = Connection(port)
@@ -165,7 +165,7 @@ class _Exchange:
         return self.connection.socket.fileno()
 
     def send_next(self) -> bool:
-        """Send the client's next request; whether there is one."""
+        """Send the client's next request; False if there is none."""
         following = next(self._client, None)
         if following is not None:
             self._send(following)

@@ -1,12 +1,12 @@
-"""Memories made from a seed: chat turns and notes on topics, with names that recur, dates and tags.
+"""Memories generated from a seed: chat turns and notes on topics, with recurring names, dates and tags.
 
-Words are real ones by frequency and made-up rare ones. Topics are words that the embedder finds alike: texts of words
-drawn at random all get nearly the same embedding, which no index can tell apart; texts about something spread as those
-of a real collection do.
+Words are real ones by frequency and made-up rare ones. Topics are words with similar embeddings: texts of words drawn
+at random would all get nearly the same embedding, which no index can tell apart, while texts on topics spread like
+those of a real collection.
 
 Memories come in blocks of 20, each the turns of one session or the notes of four documents, about one topic
-and with a cast of its own. A block follows from the seed, its stream and its number alone, so that any part of
-a corpus can be made anywhere. Namespaces of all sizes begin with the same memories.
+and with its own people. A block depends only on the seed, its stream and its number, so that any part of
+a corpus can be generated anywhere. Namespaces of all sizes begin with the same memories.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ from retrieval.types.memory import MemoryInput
 
 BLOCK = 20
 VERSION = 2
-"""Counted up when the same seed gives other memories than before."""
+"""Incremented when the same seed gives other memories than before."""
 LARGE = 0
 """The stream of the large namespaces; small ones have those from 1."""
 EPOCH = datetime(2023, 1, 1, tzinfo=UTC)
 DAYS = 1_000
 TAGS = {"half": 0.5, "twentieth": 0.05, "twohundredth": 0.005}
-"""Tags with the share of the memories that bear them."""
+"""Tags with the share of memories that have them."""
 TEAMS = 100
 _CHAT_SHARE = 0.6
 _OWNER_SHARE = 0.5
-"""Of the sessions: those in which the person whose memories they are speaks half of the turns."""
+"""Share of the sessions in which the owner of the memories speaks half of the turns."""
 _COMMON_WORDS = 400
-"""Words of any talk, function words among them."""
+"""Words on any topic, including function words."""
 _TURN_WORDS, _NOTE_WORDS = 24.0, 38.0
 _TIES = ("works for", "moved to", "lives in", "met", "is married to", "visited")
 RARE_WORDS = 12_000
-"""Made-up words behind the real ones, as the identifiers, brands and misspellings of a real collection."""
+"""Made-up words after the real ones, like the identifiers, brands and misspellings of a real collection."""
 FUNCTION_WORDS = 120
 PEOPLE = 60_000
 PLACES = 15_000
-# How often a part stands here is how often it is drawn.
+# A part is drawn as often as it is listed here.
 _ONSETS = re.findall(r"\w+", "b b br c ch d d dr f g gr h j k l l m m n n p pr r r s s sh st t t th tr v w y z")
 _VOWELS = re.findall(r"\w+", "a a a e e e i i o o o u u ai ea ia io ou")
 _CODAS = [*[""] * 16, *re.findall(r"\w+", "l m n n r r s t nd rn st x")]
@@ -61,7 +61,7 @@ def vocabulary() -> tuple[str, ...]:
     """Some thirty thousand words, the most frequent first.
 
     The first two thirds are the embedder's own whole words, which its tokenizer lists by their frequency in
-    English, so that texts of them get embeddings of some sense.
+    English, so that their texts get meaningful embeddings.
     """
     content = (models_dir() / "embedder.tokenizer.json").read_bytes()
     pieces: dict[str, int] = msgspec.json.decode(content)["model"]["vocab"]
@@ -73,7 +73,7 @@ def vocabulary() -> tuple[str, ...]:
 
 @cache
 def people() -> tuple[str, ...]:
-    """First and last names; who comes first is to be met most often."""
+    """First and last names, the most frequent person first."""
     rng = np.random.default_rng(2)
     first = [word.capitalize() for word in _pronounceable(rng, 2_000, (2, 2))]
     last = [word.capitalize() for word in _pronounceable(rng, 12_000, (2, 3))]
@@ -97,7 +97,7 @@ class Zipf:
         self._cumulated = np.cumsum(weights / weights.sum())
 
     def draw(self, rng: np.random.Generator, size: int) -> NDArray[np.int64]:
-        """That many ranks, shape (size,)."""
+        """Draw ranks, shape (size,)."""
         found = np.searchsorted(self._cumulated, rng.random(size))
         return np.minimum(found, self._cumulated.size - 1)
 
@@ -117,19 +117,19 @@ def _pronounceable(rng: np.random.Generator, count: int, syllables: tuple[int, i
 
 
 def content_words() -> tuple[str, ...]:
-    """The most frequent words, apart from function words: those that topics are made of."""
+    """The most frequent words without function words, of which topics are made."""
     return vocabulary()[FUNCTION_WORDS : FUNCTION_WORDS + _CHOICE]
 
 
 def find_topics(word_vectors: NDArray[np.float32], seed: int) -> NDArray[np.int64]:
-    """Words by topic, as their places in `vocabulary()`, shape (TOPICS, TOPIC_WORDS), the topic's own first."""
+    """Words by topic, as indices in `vocabulary()`, shape (TOPICS, TOPIC_WORDS), the topic's own first."""
     centres = np.random.default_rng([seed, 4]).choice(len(word_vectors), TOPICS, replace=False)
     near = np.argsort(-(word_vectors[centres] @ word_vectors.T), axis=1, kind="stable")
     return near[:, :TOPIC_WORDS] + FUNCTION_WORDS
 
 
 class Block(NamedTuple):
-    """What the memories of a session or of four documents share: the people, the places, the day."""
+    """The people, places and day that the memories of a session or of four documents share."""
 
     rng: np.random.Generator
     cast: list[str]
@@ -139,7 +139,7 @@ class Block(NamedTuple):
 
 
 class Corpus:
-    """All memories of a seed; `topics` has words by topic as their places in `vocabulary()`, see `find_topics`."""
+    """All memories of a seed; `topics` is the result of `find_topics`."""
 
     def __init__(self, seed: int, topics: NDArray[np.int64]) -> None:
         self.seed = seed
@@ -151,7 +151,7 @@ class Corpus:
         self._people, self._places = Zipf(len(people())), Zipf(len(places()))
 
     def memories(self, stream: int, start: int, stop: int) -> Iterator[MemoryInput]:
-        """The memories of a stream from one number to before another, both multiples of `BLOCK` or the last."""
+        """The memories of a stream from `start` to before `stop`, both multiples of `BLOCK` or the end."""
         for block in range(start // BLOCK, -(-stop // BLOCK)):
             made = self.block(stream, block)
             yield from made[max(start - block * BLOCK, 0) : stop - block * BLOCK]
@@ -217,7 +217,7 @@ class Corpus:
         return " ".join(sentences)
 
     def _mention(self, block: Block, words: list[str]) -> None:
-        """Put a name, a date or nothing into a sentence."""
+        """Insert a name, a date or nothing into a sentence."""
         rng = block.rng
         kind = rng.random()
         at = int(rng.integers(1, len(words) + 1))

@@ -1,4 +1,4 @@
-"""What is read from the database itself: bytes by table, what filters let through, the exact nearest, deadlocks."""
+"""Figures from the database itself: bytes by table, matches of filters, exact nearest neighbours, deadlocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from retrieval.types.search import Filters
 
 ROWS_AT_ONCE = 20_000
 
-# Partitions count as their table, partitioned indexes as the one that they are of.
+# Partitions count as their table, partitions of an index as that index.
 _RELATIONS = """
     select coalesce(pg_partition_root(t.oid), t.oid)::regclass::text as name,
         sum(pg_relation_size(t.oid) + pg_relation_size(t.oid, 'fsm') + pg_relation_size(t.oid, 'vm')),
@@ -51,7 +51,7 @@ _DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_dat
 
 
 def measure_storage(url: str, *, packed_from: int) -> Storage:
-    """Bytes of every table. Namespaces of `packed_from` memories and more have packed postings."""
+    """Bytes of every table. Namespaces of at least `packed_from` memories have packed postings."""
     indexes: dict[str, dict[str, int]] = defaultdict(dict)
     with psycopg.connect(url) as conn:
         for table, index, size in conn.execute(_INDEXES).fetchall():
@@ -84,7 +84,7 @@ def count_eligible(url: str, namespace: str, filters: Mapping[str, Filters]) -> 
 def nearest(
     url: str, namespace: str, vectors: NDArray[np.float32], returned: Sequence[Sequence[str]], count: int
 ) -> tuple[list[dict[str, float]], NDArray[np.float32]]:
-    """By query: similarities of what was returned, and that of the `count`th nearest, shape (queries,)."""
+    """By query, the similarities of the returned memories; and that of the `count`th nearest, shape (queries,)."""
     wanted = [set(ids) for ids in returned]
     similarities: list[dict[str, float]] = [{} for _ in returned]
     best = np.full((len(vectors), count), -1.0, np.float32)
@@ -107,7 +107,7 @@ def nearest(
 
 
 def count_deadlocks(url: str) -> int:
-    """All that the database has met so far. A server's are counted for certain once it has closed its connections."""
+    """All deadlocks of the database so far. A server's are surely counted once it has closed its connections."""
     with psycopg.connect(url, autocommit=True) as conn:
         [(count,)] = conn.execute(_DEADLOCKS).fetchall()
     return int(count)

@@ -1,4 +1,4 @@
-"""What a benchmark finds out, as it goes into the JSON file."""
+"""The figures of a benchmark, as in the JSON file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spread(milliseconds: Sequence[float]) -> Spread:
 class Timing(Struct, frozen=True, kw_only=True):
     """One kind of search, one after another: from the first byte sent to the last received, and stages as reported.
 
-    `full` answers have all results that exist, at most top_k; `eligible` memories meet the filter.
+    `full` answers have all existing results up to top_k; `eligible` memories meet the filter.
     """
 
     case: str
@@ -45,7 +45,7 @@ class Timing(Struct, frozen=True, kw_only=True):
 
 
 class Load(Struct, frozen=True, kw_only=True):
-    """Requests of one kind of several clients at a time, each of whom asks again as soon as it is answered."""
+    """Requests of one kind by several concurrent clients, each of which sends the next when it is answered."""
 
     per_second: float
     latency: Spread | None
@@ -70,7 +70,7 @@ class MixedKind(Load, frozen=True, kw_only=True):
 
 
 class MixedLoad(Struct, frozen=True, kw_only=True):
-    """All kinds of requests at a time on the namespace of one size; resident bytes of each server process."""
+    """All kinds of requests at once on the namespace of one size; resident bytes of each server process."""
 
     size: int
     clients: int
@@ -124,7 +124,7 @@ class Storage(Struct, frozen=True, kw_only=True):
 
 
 class IngestRate(Struct, frozen=True, kw_only=True):
-    """Writers over HTTP with real embeddings, held against the embedder alone on the same texts."""
+    """Writers over HTTP with real embeddings, compared with the embedder alone on the same texts."""
 
     writers: int
     batch: int
@@ -149,7 +149,7 @@ class SmallNamespaces(Struct, frozen=True, kw_only=True):
 
 
 class AfterWrite(Struct, frozen=True, kw_only=True):
-    """Searches right before and right after a memory was written: with new questions, or with one that is known."""
+    """Searches right before and right after a write: with new questions, or with a repeated one."""
 
     embedding: EmbeddingUse
     before: Spread
@@ -158,12 +158,12 @@ class AfterWrite(Struct, frozen=True, kw_only=True):
 
     @property
     def more(self) -> float:
-        """What the write costs the search after it at the median, milliseconds."""
+        """Median milliseconds that the write adds to the search after it."""
         return self.after.p50 - self.before.p50
 
 
 class SizeResult(Struct, frozen=True, kw_only=True):
-    """What was measured at one size of namespace."""
+    """The figures of one size of namespace."""
 
     size: int
     timings: list[Timing]
@@ -177,7 +177,7 @@ class SizeResult(Struct, frozen=True, kw_only=True):
 
 
 class PeerTiming(Struct, frozen=True, kw_only=True):
-    """A peer beside Trivet on the same queries: its own time, and with the embedding's; seconds to index."""
+    """A peer on the same queries as Trivet: its time without and with the embedding; seconds to index."""
 
     peer: str
     search: Spread
@@ -206,7 +206,7 @@ class Quality(Struct, frozen=True, kw_only=True):
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """Where the figures come from."""
+    """The machine of the figures."""
 
     cores: int
     memory_bytes: int

@@ -1,4 +1,4 @@
-"""All kinds of requests of many clients at a time on one namespace, among others: what a server meets every day."""
+"""All kinds of requests by many concurrent clients on one of many namespaces, like a server's daily load."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from retrieval.types.search import ContextRequest, SearchRequest
 
 CLIENTS = 64
 SHARES = {"search": 12, "add": 5, "patch": 3, "context": 1, "get": 1, "list": 1, "delete": 1}
-"""Of 24 requests: half search, a third write, the rest is each of the others."""
+"""Of 24 requests half search and a third write; each other kind comes once."""
 
 MAX_TOKENS = 1_000
 LISTED = 20
 QUERIES = 4_000
-"""Different ones, which come again in turn: more than a server process remembers."""
+"""Number of different queries, repeated in turn: more than a server process caches."""
 
 WRITTEN = 4_000
-"""Different texts to write."""
+"""Number of different texts to write."""
 
 _STREAM = 2_000_000
-"""Apart from those of all namespaces."""
+"""A stream used by no namespace."""
 
 
 class MixedClient:
-    """The requests of one client, which changes and deletes only what it has written itself."""
+    """The requests of one client, which only changes and deletes its own memories."""
 
     def __init__(self, number: int, size: int, queries: Iterator[str], memories: Iterator[MemoryInput]) -> None:
-        """A client of the namespace of `size` memories; `queries` and `memories` are endless and may be shared."""
+        """Use the namespace of `size` memories; `queries` and `memories` are endless and may be shared."""
         self.tag = f"mixed-{number}"
         self._base, self._size = f"/v1/namespaces/{large_name(size)}", size
         self._queries, self._memories = queries, memories
@@ -90,17 +90,17 @@ class MixedClient:
         )
 
     def _change(self) -> MemoryPatch:
-        """Half of the changes are of the text, half of the metadata alone."""
+        """A change, half of the time to the text, otherwise only to the metadata."""
         if self._rng.random() < 0.5:
             return MemoryPatch(text=next(self._memories).text)
         return MemoryPatch(metadata={"seen": int(self._rng.integers(1_000_000))})
 
 
 def measure_mixed(server: Server, corpus: Corpus, size: int, workers: int, seconds: float) -> MixedLoad:
-    """The load on the namespace of `size` memories, which has the same ones again afterwards.
+    """Measure the load on the namespace of `size` memories, and delete what was written.
 
     Raises:
-        StoreUnavailable: what was written cannot be deleted.
+        StoreUnavailable: the written memories cannot be deleted.
     """
     queries = cycle(Queries(corpus, size, seed=5).take(QUERIES))
     memories = cycle(list(corpus.memories(_STREAM, 0, WRITTEN)))

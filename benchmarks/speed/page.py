@@ -1,4 +1,4 @@
-"""A run as Markdown, and as one HTML file that loads nothing, in the page of all reports."""
+"""A run as Markdown, and as one self-contained HTML file in the page of all reports."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def as_html(found: Benchmark, drawn: Mapping[str, str]) -> str:
 
 
 def tables(found: Benchmark) -> list[Table]:
-    """All tables, those of what was not measured left out."""
+    """All tables, without those that were not measured."""
     return [table for section in _sections(found, {}) for part in section.parts for table in part.tables]
 
 
@@ -59,7 +59,7 @@ def _facts(found: Benchmark) -> dict[str, str]:
 
 
 def _sections(found: Benchmark, drawn: Mapping[str, str]) -> Iterator[Section]:
-    """Those of what was measured, the targets first."""
+    """The sections of what was measured, the targets first."""
     judged = [each for each in targets(found) if each.met is not None]
     verdicts = [(f"{each.what}: {each.measured} (asked: {each.asked})", not each.met) for each in judged]
     parts = [Part(verdicts=verdicts), Part(tables=[target_table(found)], fold="all targets, those not measured too")]

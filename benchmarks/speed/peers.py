@@ -1,6 +1,6 @@
 """Other hybrid searches over the same memories and embeddings; each needs a library that may be missing.
 
-To add one, write a function that yields its ways to search for as long as it is open, and name it in `PEERS`.
+To add one, write a context manager that yields its ways to search, and add it to `PEERS`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _INDEX: tuple[LiteralString, ...] = (
     "vacuum analyze bench_peer.documents",
 )
 
-# The example of pgvector's documentation, with the words of each text stored rather than made anew for each query.
+# The example of pgvector's documentation, with the words of each text stored rather than computed for each query.
 _RRF_HEAD: LiteralString = """
     with semantic_search as (
         select id, rank() over (order by embedding <=> %(embedding)s) as rank from bench_peer.documents
@@ -83,7 +83,7 @@ class Documents:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchWay:
-    """One way to search what a peer has indexed: from a text, its unit vector and how many, to the best ids."""
+    """One way to search a peer's index: from a text, its unit vector and a number of results, to the best ids."""
 
     name: str
     note: str
@@ -91,12 +91,12 @@ class SearchWay:
 
 
 OpenPeer = Callable[[Documents, Path, str], AbstractContextManager[Sequence[SearchWay]]]
-"""Indexes documents, with files in a folder or rows in the database of a URL; for a block, its ways to search them."""
+"""Indexes documents, as files in a folder or rows in a database; yields the peer's ways to search them."""
 
 
 @contextmanager
 def pgvector(documents: Documents, _folder: Path, url: str) -> Iterator[Sequence[SearchWay]]:
-    """The hybrid search that people write by hand: two queries joined by RRF, in the same server beside Trivet."""
+    """The hybrid search that people write by hand: two queries fused by RRF, in Trivet's PostgreSQL server."""
     with psycopg.connect(url, autocommit=True) as conn:
         register_vector(conn)
         for statement in _CREATE:
@@ -132,7 +132,7 @@ def pgvector(documents: Documents, _folder: Path, url: str) -> Iterator[Sequence
 @contextmanager
 def lancedb(documents: Documents, folder: Path, _url: str) -> Iterator[Sequence[SearchWay]]:
     """LanceDB in this process: a full-text index with its defaults and, if the table is large, a vector index."""
-    os.environ.setdefault("LANCEDB_LOG", "error")  # else each query warns of columns that it does not ask for
+    os.environ.setdefault("LANCEDB_LOG", "error")  # else each query warns about columns that it does not select
     library, arrow = import_module("lancedb"), import_module("pyarrow")
     reranker = import_module("lancedb.rerankers").RRFReranker()
     width = documents.vectors.shape[1]
@@ -161,7 +161,7 @@ def lancedb(documents: Documents, folder: Path, _url: str) -> Iterator[Sequence[
 
 @contextmanager
 def txtai(documents: Documents, _folder: Path, _url: str) -> Iterator[Sequence[SearchWay]]:
-    """Txtai in this process: its defaults for `hybrid` and `content`, vectors from outside; how it fuses is its own."""
+    """Txtai in this process: its defaults for `hybrid` and `content`, given vectors, its own fusion."""
     known: dict[str, Vector] = dict(zip(documents.texts, documents.vectors, strict=True))
 
     def transform(texts: Sequence[str]) -> Vector:
@@ -181,7 +181,7 @@ def txtai(documents: Documents, _folder: Path, _url: str) -> Iterator[Sequence[S
 
 
 PEERS: Mapping[str, OpenPeer] = {"pgvector": pgvector, "lancedb": lancedb, "txtai": txtai}
-"""What opens each peer, by the name of the library that it needs."""
+"""The context manager of each peer, by the name of its library."""
 
 
 def is_installed(name: str) -> bool:
@@ -189,10 +189,10 @@ def is_installed(name: str) -> bool:
 
 
 def parse_peers(text: str) -> tuple[str, ...]:
-    """Peers of a comma-separated list, each once; `all` and `none` stand for what they say.
+    """Parse a comma-separated list of peers, dropping repeats; it may be `all` or `none`.
 
     Raises:
-        InvalidInput: there is no such peer.
+        InvalidInput: an unknown peer.
 
     >>> parse_peers("txtai,lancedb")
     ('txtai', 'lancedb')

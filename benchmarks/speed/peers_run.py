@@ -1,4 +1,4 @@
-"""Peers beside Trivet: on the same memories, embeddings and queries in turn, and judged on evaluation folders."""
+"""Peers compared with Trivet: speed on the same memories, embeddings and queries, quality on evaluation folders."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _DOCUMENTS = """
 async def measure_peers(
     port: int, url: str, size: int, names: Sequence[str], queries: Queries, count: int, progress: Callable[[int], None]
 ) -> tuple[PeersResult, dict[str, str]]:
-    """Time every installed peer of these names; also what each one does, by its name.
+    """Time every installed peer of these names; also returns each one's setup in words, by name.
 
-    Each query is embedded once here, whose time every peer's search is given; Trivet embeds it in its server.
+    Each query is embedded once here, and that time is added to every peer's search; Trivet embeds it in its server.
     """
     documents, path = stored_documents(url, large_name(size)), search_path(large_name(size))
     embedder = open_embedder()
@@ -88,7 +88,7 @@ async def measure_peers(
 
 
 def stored_documents(url: str, namespace: str) -> Documents:
-    """What a namespace holds, each memory as one text, in the order of insertion."""
+    """The memories of a namespace, each as one text, in the order of insertion."""
     with psycopg.connect(url) as conn:
         register_vector(conn)
         rows = conn.execute(_DOCUMENTS, {"namespace": namespace}, binary=True).fetchall()
@@ -140,7 +140,7 @@ async def measure_quality(
 async def _ask_trivet(
     settings: Settings, folder: EvaluationFolder, queries: Sequence[Query]
 ) -> dict[str, Sequence[str]]:
-    """Its rankings by query, from a database of its own."""
+    """Trivet's rankings by query, from a separate database."""
     async with Trivet.open(evaluation_settings(settings)) as engine:
         await ingest(engine, folder, folder.stored_name)
         answers = await run_system(engine, queries, System(name="adaptive"), folder.stored_name, top_k=TOP_K)

@@ -1,4 +1,4 @@
-"""What a benchmark builds and how long it measures."""
+"""What a benchmark builds, and for how long it measures."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from retrieval.errors import InvalidInput
 
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
-"""Opens the display of some work, given its title and how much it is; gives what to call with how much is done."""
+"""Opens a progress display, given a title and a total; yields a function to call with the amount done."""
 
 SMALL_MEMORIES = 50
 """Memories of a small namespace."""
@@ -20,8 +20,8 @@ SMALL_MEMORIES = 50
 class BenchmarkPlan:
     """A run: what is built and how long each part of it is measured.
 
-    `real` is how many embeddings are the embedder's own at most, `limit` how many queries of each evaluation folder,
-    `mixed` how many seconds all kinds of requests are sent at a time.
+    `real` is the maximum number of real embeddings, `limit` the number of queries per evaluation folder,
+    `mixed` the duration of the mixed load in seconds.
     """
 
     sizes: tuple[int, ...]
@@ -39,10 +39,10 @@ class BenchmarkPlan:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Sizes of a comma-separated list, ascending, each once.
+    """Parse a comma-separated list of sizes: ascending, without repeats.
 
     Raises:
-        InvalidInput: one is no size.
+        InvalidInput: one is not a size.
 
     >>> parse_sizes("100k,10k,1m")
     (10000, 100000, 1000000)
@@ -73,5 +73,5 @@ def large_name(size: int) -> str:
 
 
 def small_name(number: int) -> str:
-    """A small namespace, numbered from 1 as its stream is."""
+    """The name of a small namespace, numbered from 1 like its stream."""
     return f"bench-small-{number}"

@@ -1,4 +1,4 @@
-"""Queries that people could ask of a corpus, all different, so that each one's embedding is computed."""
+"""Plausible queries about a corpus, all different, so that each one's embedding is computed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _UNNAMED = (
 _TIMED = ("What happened with {words} in {time}?", "Who mentioned {words} in {time}?")
 
 REMEMBERED_BLOCKS = 64
-"""Blocks of the corpus that are kept: small corpora are not made again for every query."""
+"""Blocks of the corpus that are cached, so that small corpora are not generated for every query."""
 
 
 class Queries:
-    """An endless supply of queries for the first `memories` of a stream; no text comes twice."""
+    """An endless supply of queries for the first `memories` of a stream, without repeats."""
 
     def __init__(self, corpus: Corpus, memories: int, *, seed: int, stream: int = LARGE) -> None:
         self._block = lru_cache(REMEMBERED_BLOCKS)(corpus.block)
@@ -56,7 +56,7 @@ class Queries:
 
 
 def ask(rng: np.random.Generator, memory: MemoryInput) -> str:
-    """A question about a memory: some of its words in a form of speech, sometimes a word of something else."""
+    """A question about a memory: some of its words in a phrase, sometimes an unrelated word."""
     common = frozenset(vocabulary()[:FUNCTION_WORDS])
     rare = [word for word in re.findall(r"\b[a-z]{3,}\b", memory.text) if word not in common] or ["something"]
     count = min(len(rare), int(rng.integers(2, 6)))
@@ -67,7 +67,7 @@ def ask(rng: np.random.Generator, memory: MemoryInput) -> str:
     if memory.speaker is not None:
         names.append(memory.speaker.partition(" ")[0] if rng.random() < 0.5 else memory.speaker)
     kind = rng.random()
-    if kind < 0.2:  # a part of the text with gaps, as somebody who remembers it says it
+    if kind < 0.2:  # a part of the text with gaps, as if from memory
         said = re.findall(r"\w+", memory.text)
         start = int(rng.integers(max(1, len(said) - 9)))
         kept = [word for word in said[start : start + 10] if rng.random() > 0.3]

@@ -27,7 +27,7 @@ def method(found: Benchmark) -> str:
 
 
 def target_table(found: Benchmark) -> Table:
-    """What Trivet sets itself to reach, and what was measured."""
+    """Trivet's targets, and the measured figures."""
     rows = [[each.what, each.asked, each.measured, _VERDICTS[each.met]] for each in targets(found)]
     return Table(title="Asked and measured", headings=["what", "asked", "measured", ""], rows=rows)
 
@@ -160,7 +160,7 @@ def _degraded(found: Benchmark) -> int:
 
 
 def peer_notes(found: Benchmark) -> list[str]:
-    """How a peer was set up, and why one is not there."""
+    """How peers were set up, and why some are missing."""
     return [f"{name}: {note}." for name, note in (found.peer_notes | found.absent_peers).items()]
 
 
@@ -173,7 +173,7 @@ def _ms(spread: Spread) -> str:
 
 
 def charts(found: Benchmark) -> dict[str, str]:
-    """What there is something to draw of, as SVG, by name. Drawn by a library that need not be installed."""
+    """The charts of what was measured, as SVG, by name. The drawing library need not be installed."""
     drawn: dict[str, str] = {}
     if len(found.sizes) > 1:
         drawn["latency"] = _latency(found.sizes)
@@ -185,7 +185,7 @@ def charts(found: Benchmark) -> dict[str, str]:
 
 
 def write_plots(out: Path, drawn: Mapping[str, str]) -> list[str]:
-    """Write each chart to a file of its own, for pages in light and dark; the files' names."""
+    """Write each chart to a file for light and dark pages; returns the files' names."""
     from retrieval.reporting.svg import standalone
 
     for name, svg in drawn.items():
@@ -226,7 +226,7 @@ def _stages(size: SizeResult) -> str:
 
 
 def _throughput(sizes: Sequence[SizeResult]) -> str:
-    """A line per size and number of server processes: searches a second by clients."""
+    """A line per size and number of server processes: searches per second by number of clients."""
     from retrieval.reporting.charts import Series, line_chart
 
     series = []

@@ -1,4 +1,4 @@
-"""A whole benchmark: build, then size by size a fresh server with everything that is measured on it."""
+"""A whole benchmark: build, then for each size a new server with all measurements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from retrieval.store.embedded.instance import running
 
 RECALL_QUERIES = 100
 PEER_QUERIES = 150
-"""Most queries beside peers, some of which take half a second for each."""
+"""Most queries with peers, some of which take half a second per query."""
 
 
 async def run(
@@ -47,10 +47,10 @@ async def run(
 ) -> Benchmark:
     """Build what is missing and measure it.
 
-    The database lies in `folder`; `keep` gets the figures after each part, so that an interrupted run loses nothing.
+    The database is in `folder`; `keep` gets the figures after each part, so that an interrupted run loses nothing.
 
     Raises:
-        TrivetError: something failed; a search that fails is never left out of the figures.
+        TrivetError: something failed; failed searches are never silently left out of the figures.
     """
     settings = bench_settings(folder)
     installed = [name for name in plan.peers if is_installed(name)]
@@ -91,7 +91,7 @@ async def run(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What is measured on servers of a database that has been built."""
+    """The measurements on servers of a database that has been built."""
 
     folder: Path
     url: str
@@ -105,7 +105,7 @@ class _Run:
         return Queries(load_corpus(self.folder, self.plan.seed), size, seed=seed)
 
     async def measure_size(self, size: int) -> SizeResult:
-        """One server process for what is asked one by one, then as many as the plan says for what is asked at once."""
+        """One server process for sequential requests, then the plan's number of workers for concurrent ones."""
         label, plan, queries = size_label(size), self.plan, self._queries(size, seed=1)
         eligible = count_eligible(self.url, large_name(size), FILTERS)
         with self._serving() as server:
@@ -134,7 +134,7 @@ class _Run:
         )
 
     async def measure_peers(self, size: int, installed: Sequence[str]) -> tuple[PeersResult, dict[str, str]]:
-        """Trivet and the peers in turn, on a server of its own so that no peer's data are in the others' way."""
+        """Trivet and the peers in turn, on a separate server so that peers' data do not disturb other measurements."""
         queries, count = self._queries(size, seed=4), min(self.plan.queries, PEER_QUERIES)
         with self._serving() as server:
             warm_up(server.port, size, queries)
@@ -142,7 +142,7 @@ class _Run:
                 return await measure_peers(server.port, self.url, size, installed, queries, count, advance)
 
     async def measure_rest(self, found: Benchmark) -> None:
-        """What does not depend on the size of a namespace: small ones around it, and ingest beside it."""
+        """Measurements that do not depend on a namespace's size: small namespaces, and ingest."""
         plan, corpus = self.plan, load_corpus(self.folder, self.plan.seed)
         before = count_deadlocks(self.url)
         with self._serving() as server:
@@ -153,11 +153,11 @@ class _Run:
             if plan.ingest:
                 with self.progress("ingest", None):
                     found.ingest = await measure_ingest(server.port, corpus, plan.ingest)
-        if found.ingest is not None:  # counted for certain once the server has closed its connections
+        if found.ingest is not None:  # surely counted once the server has closed its connections
             found.ingest = replace(found.ingest, deadlocks=count_deadlocks(self.url) - before)
 
     def measure_mixed(self, size: int) -> MixedLoad:
-        """All kinds of requests at a time, on a server of their own."""
+        """All kinds of requests at once, on a separate server."""
         plan, corpus = self.plan, load_corpus(self.folder, self.plan.seed)
         with self._serving(plan.workers) as server:
             warm_up(server.port, size, self._queries(size, seed=6))

@@ -1,4 +1,4 @@
-"""Searches over HTTP: each kind one after another, many clients at a time, many small namespaces, the leg's recall."""
+"""Searches over HTTP: each kind sequentially, many concurrent clients, many small namespaces, the leg's recall."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ FILTERS: Mapping[str, Filters] = {
     f"metadata {1 / TEAMS:.1%}": Filters(metadata={"team": "t0"}),
     f"created_after {LATEST:.1%}": Filters(created_after=EPOCH + timedelta(days=DAYS * (1 - LATEST))),
 }
-"""By what they let through."""
+"""By the share of memories that match."""
 
 NARROW = f"tag {TAGS['twohundredth']:.1%}"
 ADAPTIVE, ADAPTIVE_CACHED = "adaptive", "adaptive, embedding cached"
 
 ROUND = 20
-"""Queries of a case before the next has its turn: all meet the same phases of the machine."""
+"""Queries of a case before the next one's turn, so that slow phases of the machine affect all cases."""
 
 WARM_UP = 30
 CONCURRENCIES = (1, 4, 16, 64)
 DISTINCT = 250
-"""Different queries of many clients: fewer than a server process remembers."""
+"""Number of different queries of concurrent clients: fewer than a server process caches."""
 
 SAME = 1e-5
-"""Difference of similarities below which one memory is as near as another; half floats round them."""
+"""Similarities that differ by less are equal, as half floats round them."""
 
 _decode = msgspec.json.Decoder(SearchResponse).decode
 
@@ -81,7 +81,7 @@ def search_path(namespace: str) -> str:
 
 
 def search(connection: Connection, path: str, request: SearchRequest) -> tuple[float, SearchResponse]:
-    """One search; milliseconds and the answer, of which a part may have failed.
+    """One search; returns milliseconds and the answer, parts of which may have failed.
 
     Raises:
         StoreUnavailable: it failed.
@@ -93,7 +93,7 @@ def search(connection: Connection, path: str, request: SearchRequest) -> tuple[f
 
 
 def warm_up(port: int, size: int, queries: Queries) -> None:
-    """Ask a few in every mode, so that nothing is measured that happens once; how they fare does not matter."""
+    """Run a few searches in every mode, so that one-time work is not measured; their outcome is ignored."""
     path = search_path(large_name(size))
     with Connection(port) as connection:
         for case in CASES:
@@ -104,7 +104,7 @@ def warm_up(port: int, size: int, queries: Queries) -> None:
 def measure_latency(
     port: int, size: int, queries: Queries, count: int, eligible: Mapping[str, int], progress: Callable[[int], None]
 ) -> list[Timing]:
-    """Every case with `count` queries, in turns of `ROUND`; `eligible` says how many memories meet each filter."""
+    """Every case with `count` queries, in turns of `ROUND`; `eligible`: how many memories meet each filter."""
     path = search_path(large_name(size))
     answers: dict[str, list[tuple[float, SearchResponse]]] = {case.name: [] for case in CASES}
     with Connection(port) as connection:
@@ -137,10 +137,10 @@ def _timing(case: Case, answers: list[tuple[float, SearchResponse]], eligible: i
 
 
 def measure_throughput(port: int, size: int, queries: Queries, workers: int, seconds: float) -> list[Throughput]:
-    """Searches a second at each concurrency, with all query embeddings cached, for so many seconds each."""
+    """Searches per second at each concurrency, for `seconds` each, with all query embeddings cached."""
     path = search_path(large_name(size))
     requests = [post(path, SearchRequest(query=query, top_k=TOP_K)) for query in queries.take(DISTINCT)]
-    closed_loop(port, requests * (2 * workers - 1), 2 * workers)  # each process comes to know each query
+    closed_loop(port, requests * (2 * workers - 1), 2 * workers)  # each process caches each query
     found = []
     for concurrency in CONCURRENCIES:
         result = closed_loop(port, cycle(requests), concurrency, seconds=seconds)
@@ -151,7 +151,7 @@ def measure_throughput(port: int, size: int, queries: Queries, workers: int, sec
 def measure_small(
     port: int, corpus: Corpus, namespaces: int, *, seed: int, progress: Callable[[int], None]
 ) -> SmallNamespaces:
-    """Two different queries in each, embeddings computed: the first that this server gets there, and another later."""
+    """Two different uncached queries in each namespace: the first that this server gets there, and a later one."""
     made = {number: Queries(corpus, SMALL_MEMORIES, seed=seed, stream=number) for number in range(1, namespaces + 1)}
     first: list[float] = []
     second: list[float] = []
@@ -170,8 +170,8 @@ def measure_small(
 async def measure_recall(port: int, url: str, size: int, queries: Queries, count: int) -> LegRecall:
     """The share of the exact ten that mode vector returns at the default `ef_search`, mean and worst query.
 
-    A result counts if it is as similar as the exact tenth: which of equals is returned does not matter. Duplicates
-    that were folded into others were returned by the leg, too.
+    A result counts if it is as similar as the exact tenth, so ties do not matter. Duplicates merged into other results
+    count, too, as the leg returned them.
     """
     texts = queries.take(count)
     embedder = open_embedder()

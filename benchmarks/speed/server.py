@@ -1,4 +1,4 @@
-"""A real `trivet serve` beside the measuring process, and the machine that both run on."""
+"""A real `trivet serve` beside the measuring process, and the description of the machine."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _VERSIONS = "select current_setting('server_version'), (select extversion from p
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a server listens and the process that was started."""
+    """A server's port and process."""
 
     port: int
     pid: int
 
     def resident_bytes(self) -> list[int]:
-        """Resident memory of each process that answers requests; the database's are none of them."""
+        """Resident memory of each process that answers requests, without the database's."""
         parent = psutil.Process(self.pid)
         children = [child for child in parent.children() if child.exe() == parent.exe()]
         workers = [child for child in children if "resource_tracker" not in " ".join(child.cmdline())]
@@ -46,7 +46,7 @@ class Server:
 
 @contextmanager
 def serving(data_dir: Path, *, log: Path, workers: int = 1, checkout: Path = CHECKOUT) -> Iterator[Server]:
-    """A server of a checkout's code on a free port for as long as the block lasts.
+    """Run a server from a checkout on a free port during the block.
 
     Raises:
         StoreUnavailable: it ends, or is not ready in time; the message names its log.
@@ -83,7 +83,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) ->
 
 
 def describe_machine(url: str) -> Machine:
-    """This machine, with the versions of what is measured."""
+    """This machine, with the versions of the measured software."""
     versions = {"trivet": installed_version(), "python": platform.python_version()}
     with psycopg.connect(url) as conn:
         row = conn.execute(_VERSIONS).fetchone()

@@ -1,4 +1,4 @@
-"""What Trivet sets itself to reach on two cores, and whether a run did."""
+"""Trivet's targets on two cores, and whether a run met them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """One figure that is asked for; `met` is None where the run did not measure it."""
+    """One target; `met` is None if the run did not measure it."""
 
     what: str
     asked: str
@@ -26,7 +26,7 @@ class Target:
 
 
 def targets(found: Benchmark) -> list[Target]:
-    """All of them, in the order of the report."""
+    """All targets, in the order of the report."""
     return [*_searches(found), *_against_peers(found), *_load(found), *_rest(found)]
 
 
@@ -76,7 +76,7 @@ def _load(found: Benchmark) -> Iterator[Target]:
     mid = found.at(MID)
     throughput = mid.throughput if mid else []
     sixteen = [each for each in throughput if each.concurrency == 16]
-    best = max(sixteen, key=lambda each: each.per_second, default=None)  # with as many processes as suit it best
+    best = max(sixteen, key=lambda each: each.per_second, default=None)  # with the best number of processes
     yield _target("100k, 16 clients, searches a second", "{:.0f}", best.per_second if best else None, least=300.0)
     p99 = best.latency.p99 if best and best.latency else None
     yield _target("100k, 16 clients, p99", "{:.0f} ms", p99, most=150.0)
@@ -117,5 +117,5 @@ def _p50(result: SizeResult | None, case: str) -> float | None:
 
 
 def _fastest(peers: Sequence[PeerTiming], name: str) -> float | None:
-    """The p50 of the fastest way of a peer."""
+    """The p50 of a peer's fastest way to search."""
     return min((each.whole.p50 for each in peers if each.peer.startswith(name)), default=None)

@@ -1,8 +1,8 @@
-"""Embeddings of a benchmark's memories: real ones for a part, others as the embedder might have made them.
+"""Embeddings of a benchmark's memories: real ones for some, realistic ones for the others.
 
-A million texts take the embedder an hour. Half of what tells the embeddings of texts apart follows from the mean of
-their words' embeddings alone, by a linear map that is fitted to the real ones. A text beyond the first ones gets that,
-and for the rest what the map left over of a real one. Queries always get the real embedder's.
+A million texts take the embedder an hour. The mean of a text's word embeddings accounts for half of the
+differences between text embeddings, by a linear map fitted to the real ones. Later texts get the map's result plus a
+random residual of the fit. Queries always get the real embedder's.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def open_embedder() -> OnnxEmbedder:
 async def embed_all(
     embedder: OnnxEmbedder, texts: Sequence[str], progress: Callable[[int], None]
 ) -> NDArray[np.float32]:
-    """The texts' unit vectors, a row each."""
+    """The texts' unit vectors, one per row."""
     parts = []
     for start in range(0, len(texts), _AT_ONCE):
         parts.append(await embedder.embed_documents(texts[start : start + _AT_ONCE]))
@@ -61,7 +61,7 @@ class CorpusVectors:
         self._left_over = real - means @ self._map
 
     def of(self, stream: int, start: int, memories: Sequence[MemoryInput]) -> NDArray[np.float32]:
-        """Unit vectors of a stream's memories from number `start` on, shape (len(memories), dimensions)."""
+        """Unit vectors of a stream's memories from number `start`, shape (len(memories), dimensions)."""
         rng = np.random.default_rng([self._seed, 7, stream, start])
         others = self._left_over[rng.integers(len(self._real), size=len(memories))]
         rows = self._means([embedded_text(memory) for memory in memories]) @ self._map + others
@@ -72,7 +72,7 @@ class CorpusVectors:
         return rows
 
     def _means(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Each text's mean over the vectors of its words, and a 1; shape (len(texts), dimensions + 1)."""
+        """The mean vector of each text's words, followed by a 1; shape (len(texts), dimensions + 1)."""
         means = np.ones((len(texts), self._words.shape[1] + 1), np.float32)
         for row, text in enumerate(texts):
             places = [self._places[word] for word in re.findall("[a-z]+", text.lower()) if word in self._places]
@@ -81,7 +81,7 @@ class CorpusVectors:
 
 
 class PreparedEmbedder:
-    """An `Embedder` whose documents' vectors are handed over before each batch."""
+    """An `Embedder` that gets the vectors of each batch of documents beforehand."""
 
     model: str = MODEL_NAME
 
@@ -89,14 +89,14 @@ class PreparedEmbedder:
         self._prepared: tuple[Sequence[str], NDArray[np.float32]] = ((), np.empty((0, DIMENSIONS), np.float32))
 
     def prepare(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """What `embed_documents` will be asked for next: the memories' texts and their vectors, shape (n, 384)."""
+        """Set the texts of the next call of `embed_documents` and their vectors, shape (n, 384)."""
         self._prepared = (texts, vectors)
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """The prepared vectors.
 
         Raises:
-            ValueError: other texts are asked for than those prepared.
+            ValueError: these are not the prepared texts.
         """
         expected, vectors = self._prepared
         pairs = zip(expected, texts, strict=True)
@@ -117,7 +117,7 @@ class PreparedEmbedder:
 
 
 async def prepare(folder: Path, seed: int, real: int, progress: Progress) -> None:
-    """Have the words' and at least `real` memories' embeddings in the folder; what is there is kept."""
+    """Create the embeddings of the words and of at least `real` memories in the folder; existing ones are kept."""
     embedder = open_embedder()
     words, vectors = folder / _WORDS, folder / _VECTORS
     if not words.exists():
@@ -133,11 +133,11 @@ async def prepare(folder: Path, seed: int, real: int, progress: Progress) -> Non
 
 @cache
 def load_corpus(folder: Path, seed: int) -> Corpus:
-    """The corpus of a folder that has been prepared."""
+    """The corpus of a prepared folder."""
     return Corpus(seed, find_topics(np.load(folder / _WORDS), seed))
 
 
 @cache
 def load_vectors(folder: Path, seed: int) -> CorpusVectors:
-    """The vectors of a folder that has been prepared."""
+    """The vectors of a prepared folder."""
     return CorpusVectors(load_corpus(folder, seed), np.load(folder / _VECTORS), np.load(folder / _WORDS))

@@ -1,4 +1,4 @@
-"""Ingest over HTTP by several writers into one namespace, against the embedder alone; a search after a write."""
+"""Ingest over HTTP by several writers into one namespace, compared with the embedder alone; searches after a write."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from retrieval.types.search import SearchResponse
 WRITERS = 8
 BATCH = 50
 ROUNDS = 3
-"""Turns in which the embedder alone and the writers are measured one after the other."""
+"""Rounds in which first the embedder alone and then the writers are measured."""
 
 NAMESPACE = "bench-ingest"
 _STREAM, _AFTER_WRITE_STREAM = 1_000_000, 3_000_000
-"""Apart from those of all other namespaces."""
+"""A stream used by no other namespace."""
 
 _TAG = "bench-after-write"
 
 
 async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate:
-    """Write that many new memories with computed embeddings, then delete them. Deadlocks are not counted yet.
+    """Write `memories` new memories with computed embeddings, then delete them. Deadlocks are not counted yet.
 
     Raises:
         StoreUnavailable: the namespace cannot be deleted.
@@ -66,12 +66,12 @@ async def measure_ingest(port: int, corpus: Corpus, memories: int) -> IngestRate
 
 
 def measure_after_write(port: int, corpus: Corpus, size: int, queries: Queries, count: int) -> list[AfterWrite]:
-    """Search, write a memory and search again, `count` times with new questions and with one that was asked before.
+    """Search, write a memory and search again, `count` times with new questions and with a repeated one.
 
-    What is written is deleted at the end.
+    The written memories are deleted at the end.
 
     Raises:
-        StoreUnavailable: a search failed, or what was written cannot be deleted.
+        StoreUnavailable: a search failed, or the written memories cannot be deleted.
     """
     name = large_name(size)
     ask = partial(search, path=search_path(name))
@@ -101,7 +101,7 @@ def measure_after_write(port: int, corpus: Corpus, size: int, queries: Queries, 
 
 
 def delete_tagged(connection: Connection, namespace: str, tag: str) -> None:
-    """Delete the memories that have a tag.
+    """Delete the memories with a tag.
 
     Raises:
         StoreUnavailable: that failed.
