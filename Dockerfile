@@ -1,4 +1,4 @@
-# The server without a database of its own: see docker-compose.yml. With TRIVET_DATABASE_URL=embedded
+# The server without a database, which docker-compose.yml adds. With TRIVET_DATABASE_URL=embedded
 # it runs the embedded PostgreSQL in the volume /var/lib/trivet instead.
 FROM python:3.12-slim AS build
 WORKDIR /src

@@ -1,6 +1,6 @@
 # Everything a contributor or CI runs. `make help` lists it.
 
-# The system's first: distributions build theirs with profile-guided optimisation, pyenv does not (docs/decisions/0037).
+# The system's Python first: distributions build theirs with profile-guided optimisation, pyenv does not (docs/decisions/0037).
 PYTHON ?= $(shell for python in $(addprefix /usr/bin/python,3.12 3.13 3.11) \
 	python python3.12 python3.13 python3.11 python3; do \
 	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
@@ -12,7 +12,7 @@ DEVELOPMENT := $(VENV)/.development
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 # Everything stays in this folder: pip and uv keep no cache, matplotlib's is in .venv, the demo's database in .demo.
-# Bytecode is kept in .venv: without it every program that a test starts compiles the modules that it imports.
+# Bytecode is kept in .venv: without it, every program that a test starts compiles the modules it imports.
 # `make clean` removes it.
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/$(VENV)/.bytecode
@@ -39,15 +39,15 @@ serve: $(INSTALLED) ## the server at 127.0.0.1:8321
 
 test: export OMP_NUM_THREADS = 1
 test: $(INSTALLED) $(DEVELOPMENT) ## unit, property, contract and integration tests on the embedded PostgreSQL
-	@# Further threads of NumPy and LightGBM would only spin.
-	@# Without reordering: files of few, long tests would come last and keep one process busy while others wait.
+	@# More threads of NumPy and LightGBM would only spin.
+	@# No reordering: files with a few long tests would come last and keep one process busy while the others wait.
 	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 lint: $(INSTALLED) $(DEVELOPMENT) ## ruff: rules and format
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-format: $(INSTALLED) $(DEVELOPMENT) ## put the code into ruff's format
+format: $(INSTALLED) $(DEVELOPMENT) ## format the code with ruff
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
@@ -71,7 +71,7 @@ docs: $(INSTALLED) $(DEVELOPMENT) ## the documentation as a site: build/docs/sit
 	@$(BIN)/python -m docs.build
 
 sanitize: $(INSTALLED) $(DEVELOPMENT) ## tests of native/ under AddressSanitizer and UndefinedBehaviorSanitizer; needs gcc
-	@native/sanitize.sh address $(BIN)/python $(KERNEL_TESTS) -k 'not ranx' # which compiles by LLVM in a process of its own
+	@native/sanitize.sh address $(BIN)/python $(KERNEL_TESTS) -k 'not ranx' # ranx compiles with LLVM in a separate process
 
 SANITIZE_SECONDS ?= 600
 
@@ -80,7 +80,7 @@ sanitize-threads: $(INSTALLED) $(DEVELOPMENT) ## searches among writes for ten m
 
 check: lint types imports docs-check docs sanitize test ## all of the above, as CI does
 
-bench: $(INSTALLED) $(DEVELOPMENT) ## speed on 1,000 to 100,000 memories, peers that are installed beside it; BENCH_ARGS="--sizes 1m"
+bench: $(INSTALLED) $(DEVELOPMENT) ## speed on 1,000 to 100,000 memories, compared with installed peers; BENCH_ARGS="--sizes 1m"
 	@$(BIN)/trivet bench --out benchmarks/results $(BENCH_ARGS)
 
 mutants: $(INSTALLED) $(DEVELOPMENT) ## small changes of meaning, one by one: a test must notice each; MUTANTS="pack entity" for some
@@ -89,7 +89,7 @@ mutants: $(INSTALLED) $(DEVELOPMENT) ## small changes of meaning, one by one: a 
 FUZZ_PORT ?= 8398
 FUZZ_EXAMPLES ?= 1000
 
-fuzz: $(INSTALLED) $(DEVELOPMENT) ## 1,000 requests of each endpoint, made from the OpenAPI document, to a server of its own
+fuzz: $(INSTALLED) $(DEVELOPMENT) ## 1,000 requests per endpoint, generated from the OpenAPI document, to a separate server
 	@folder=$$(mktemp -d /tmp/trivet-fuzz-XXXXXX) && chmod 755 "$$folder" || exit 1; \
 	TRIVET_DATABASE_URL=embedded TRIVET_DATA_DIR="$$folder/data" \
 		$(BIN)/trivet serve --port $(FUZZ_PORT) </dev/null >"$$folder/log" 2>&1 & server=$$!; \
@@ -97,14 +97,14 @@ fuzz: $(INSTALLED) $(DEVELOPMENT) ## 1,000 requests of each endpoint, made from 
 	PATH="$(abspath $(BIN)):$$PATH" benchmarks/schemathesis.sh http://127.0.0.1:$(FUZZ_PORT) $(FUZZ_EXAMPLES) \
 		|| { tail -40 "$$folder/log"; exit 1; }
 
-console: ## build the page at `/` from console/ anew; needs Node, which nothing else does
+console: ## rebuild the page at `/` from console/; the only target that needs Node
 	@cd console && npm ci --ignore-scripts --silent && npm run --silent build
 
-models: $(INSTALLED) $(DEVELOPMENT) ## build the embedder and the intent model anew; the weights and the rescorer: CONTRIBUTING.md
+models: $(INSTALLED) $(DEVELOPMENT) ## rebuild the embedder and the intent model; the weights and the rescorer: CONTRIBUTING.md
 	@$(BIN)/python -m retrieval.embedding.build_onnx
 	@$(BIN)/python -m classifier.training
 
-lock: $(DEVELOPMENT) ## resolve the lock files anew; UPGRADE=1 takes newer versions
+lock: $(DEVELOPMENT) ## update the lock files; UPGRADE=1 upgrades all versions
 	@for lock in requirements.lock "requirements-dev.lock --extra train --extra dev" \
 		"requirements-image.lock --extra documents --extra mcp --extra otel --constraint requirements-dev.lock"; do \
 		UV_CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
@@ -114,7 +114,7 @@ lock: $(DEVELOPMENT) ## resolve the lock files anew; UPGRADE=1 takes newer versi
 wheel: $(INSTALLED) $(DEVELOPMENT) ## dist/: the wheel and the source archive
 	@$(BIN)/hatchling build
 
-clean: ## remove the environment and what the tools left
+clean: ## remove the environment and the tools' leftovers
 	rm -rf $(VENV) $(DEMO_DATA) dist build .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	rm -f native/_kernels-*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -130,12 +130,12 @@ $(LOCKED): requirements.lock
 	@$(PIP_INSTALL) --require-hashes -r requirements.lock
 	@touch $@
 
-# Compiles native/, too, with what pip fetches for the build alone.
+# Also compiles native/, with build requirements that pip fetches temporarily.
 $(INSTALLED): $(LOCKED) pyproject.toml hatch_build.py $(wildcard native/*.c native/*.h native/*.py)
 	@$(PIP_INSTALL) --no-deps --editable .
 	@touch $@
 
-# What tests, checks and training need besides.
+# What tests, checks and training need in addition.
 $(DEVELOPMENT): $(LOCKED) requirements-dev.lock
 	@echo "Adding what development needs to $(VENV): takes some minutes, once"
 	@$(PIP_INSTALL) --require-hashes -r requirements-dev.lock

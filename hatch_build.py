@@ -1,8 +1,8 @@
 """Build hook: compiles native/, and puts all packages into the wheel below `trivet`.
 
-In the checkout the packages lie side by side at the top. Installed like that, a user's own `graph.py` would come before
-ours. So they are copied, and imports of each other become imports from `trivet`. An editable installation is the
-checkout as it is.
+In the checkout the packages are side by side at the top level. Installed like that, a user's own `graph.py` would
+shadow ours. So they are copied, and their imports of each other become imports from `trivet`. An editable installation
+uses the checkout directly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_COPIED = shutil.ignore_patterns("__pycache__", "*.pyc", "*.c", "*.h", "*.sh
 
 
 def within_trivet(source: str) -> str:
-    """A module's source with its imports of the packages made imports from `trivet`."""
+    """A module's source, with imports of the packages turned into imports from `trivet`."""
     return _IMPORT.sub(r"\1from trivet import \2", _FROM.sub(r"\1from trivet.\2", source))
 
 
@@ -55,7 +55,7 @@ class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
         return [_NATIVE["ZIG"]] if self.target_name == "wheel" and _NATIVE["system_compiler"]() is None else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, and stage what a wheel holds."""
+        """Compile, and stage the wheel's contents."""
         if self.target_name != "wheel":
             return
         _NATIVE["build"]()
@@ -67,6 +67,6 @@ class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
             build_data["force_include"][self._staged.name] = "/"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove what was staged."""
+        """Remove the staged files."""
         if self._staged is not None:
             self._staged.cleanup()

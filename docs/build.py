@@ -1,8 +1,8 @@
-"""Build the documentation's site: `make docs`, or `python -m docs.build`; it is in build/docs/site then.
+"""Build the documentation's site in build/docs/site: `make docs`, or `python -m docs.build`.
 
 The pages of `docs` are its navigation; every other Markdown page of the project is below `project/`, so that links to
 it resolve. Nothing is fetched from outside, neither now nor by a reader's browser. Zensical's strict mode fails on a
-link to a page or a heading that is not there.
+link to a missing page or heading.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ SECTIONS = {
     "migrate": "Coming from elsewhere",
     "decisions": "Decisions",
 }
-"""The folders of `docs` in the order of the navigation; `.` are the pages beside them."""
+"""The folders of `docs` in the order of the navigation; `.` stands for the pages beside them."""
 
 _LINK = re.compile(r"(!?)\[((?:[^][]|\[[^]]*\])*)\]\(<?([^)>\s]+)>?\)")
 _FIGURES = (".svg", ".png")
 
 
 def place(file: Path) -> PurePosixPath:
-    """Where a page or a figure of the project stands in the site's source."""
+    """The place of a page or figure of the project in the site's source."""
     if file.is_relative_to(DOCS):
         return PurePosixPath(file.relative_to(DOCS))
     return PurePosixPath("project") / file.relative_to(ROOT).as_posix()
 
 
 def with_links_of_site(page: Path, text: str) -> str:
-    """The page's text, its links leading to places in the site; what is no page or figure is not linked."""
+    """The page's text, with links to places in the site; links to anything but a page or figure are removed."""
 
     def moved(link: re.Match[str]) -> str:
         mark, label, target = link.groups()
@@ -84,7 +84,7 @@ def navigation() -> Iterator[str]:
 
 
 def collect() -> None:
-    """Write pages, figures and the configuration to the folder from which the site is built."""
+    """Write pages, figures and the configuration to the site's source folder."""
     shutil.rmtree(OUT, ignore_errors=True)
     figures = [file for suffix in _FIGURES for file in DOCS.rglob(f"*{suffix}")]
     for file in (*pages(), *figures):

@@ -1,4 +1,4 @@
-"""Fail if a page links to what is not there, or shows a `trivet` or `make` command that does not exist.
+"""Fail if a page has a broken link, or shows a `trivet` or `make` command that does not exist.
 
 Usage: python docs/check_links.py
 """
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 _SKIPPED = frozenset({".venv", ".git", "node_modules", "dist", "build"})
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 CODE_OR_FENCE = re.compile(r"^(?:```|~~~).*?^(?:```|~~~)|`[^`\n]*`", re.MULTILINE | re.DOTALL)
-"""What is code in a page: its blocks and what stands between backticks."""
+"""Code in a page: blocks and text between backticks."""
 
 _LINK = re.compile(r"\]\(<?([^)>\s]+)>?(?:\s+\"[^\"]*\")?\)")
 _HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
@@ -33,7 +33,7 @@ def pages() -> list[Path]:
 
 
 def broken_links(page: Path, text: str) -> Iterator[str]:
-    """What the page links to and is not there; addresses of the web are not asked."""
+    """The page's links to missing files or headings; web addresses are not checked."""
     for target in _LINK.findall(CODE_OR_FENCE.sub("", text)):
         if re.match(r"[a-z][a-z0-9+.-]*:", target):
             continue
@@ -46,7 +46,7 @@ def broken_links(page: Path, text: str) -> Iterator[str]:
 
 
 def anchors(text: str) -> set[str]:
-    """The names by which a page's headings are linked to, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub makes them."""
     names = set()
     for heading in _HEADING.findall(_FENCE.sub("", text)):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
@@ -69,7 +69,7 @@ def known_commands() -> dict[str, set[str]]:
 
 
 def problems() -> Iterable[str]:
-    """All that is wrong, one line each."""
+    """All faults, one line each."""
     known = known_commands()
     for page in pages():
         text = page.read_text(encoding="utf-8")

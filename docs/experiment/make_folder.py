@@ -1,8 +1,8 @@
-"""Build the evaluation folder of docs/experiment.md: the characters that have a name in HTML, with their Unicode names.
+"""Build the evaluation folder of docs/experiment.md: the characters with a name in HTML, with their Unicode names.
 
 Usage: python docs/experiment/make_folder.py OUT
 
-All of it comes from the running Python. One with a newer Unicode makes the same folder, as names are never changed.
+Everything comes from the running Python. A newer Unicode version gives the same folder, as names never change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _MAJOR_CATEGORIES = {
 
 
 def characters() -> list[Row]:
-    """A memory for every character that has a name in HTML."""
+    """A memory for every character with a name in HTML."""
     entities: dict[str, list[str]] = {}
     for entity, text in sorted(html.entities.html5.items()):
         if len(text) == 1 and entity.endswith(";") and unicodedata.category(text) != "Cc":

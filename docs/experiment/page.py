@@ -2,8 +2,8 @@
 
 Usage: python docs/experiment/page.py
 
-In the page, a fenced block of `console` holds commands, each in a line that begins with "$ ", and what they print. They
-run in an empty folder on an embedded database of its own. A path that begins with docs/ is one of this checkout.
+In the page, a fenced block of `console` has commands, on lines that begin with "$ ", and their output. They run in an
+empty folder on a separate embedded database. A path that begins with docs/ is in this checkout.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ def rendered(text: str, folder: Path) -> str:
 
 
 def commands(text: str) -> list[str]:
-    """The commands that a page or a block shows, in their order."""
+    """The commands that a page or a block shows, in order."""
     return re.findall(r"^\$ (.+)$", text, re.MULTILINE)
 
 
 def _shown(command: str, folder: Path) -> str:
-    """A command and what it prints, without its duration; if it fails, the reason and the exit status."""
+    """A command and its output without the duration; if it fails, the reason and the exit status."""
     name, *arguments = shlex.split(command)
-    program = {"python": [], "trivet": ["-m", "retrieval.cli"]}[name]  # of this checkout and this interpreter
+    program = {"python": [], "trivet": ["-m", "retrieval.cli"]}[name]  # with this checkout and this interpreter
     done = subprocess.run(
         [sys.executable, *program, *(str(ROOT / each) if each.startswith("docs/") else each for each in arguments)],
         cwd=folder,
@@ -62,5 +62,5 @@ def _environment(folder: Path) -> dict[str, str]:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory(prefix="trivet-experiment-") as work:
-        Path(work).chmod(0o755)  # the database's user may enter
+        Path(work).chmod(0o755)  # so that the database's user may enter
         PAGE.write_text(rendered(PAGE.read_text(encoding="utf-8"), Path(work)), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Takes the pictures of the console: `make demo`, then `python docs/figures/console.py http://127.0.0.1:8321`.
+"""Takes the screenshots of the console: `make demo`, then `python docs/figures/console.py http://127.0.0.1:8321`.
 
-The questions of the demo are asked and judged by the evidence that comes with the sample chat, so that every view has
-something to show. Needs a Chromium (Debian: `apt install chromium`).
+The demo's questions are asked and judged by the sample chat's evidence, so that every view has something to show.
+Needs a Chromium (Debian: `apt install chromium`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SIZE = ViewportSize(width=1280, height=800)
 LARGEST_BYTES = 120_000
 WARM_UP = 5
 SETTLING_MS = 3_000
-"""Until a view has read all it shows and nothing moves any more."""
+"""Time for a view to load and for its animations to end."""
 
 
 def main(server: str) -> None:
-    """Save what each view shows; Ask is asked several times, so that its time is that of a warm server."""
+    """Save a screenshot of each view; Ask runs several times, so that it shows the time of a warm server."""
     judge(server)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -48,7 +48,7 @@ def main(server: str) -> None:
 
 
 def judge(server: str) -> None:
-    """Store which results of the demo's questions are evidence, once however often this runs."""
+    """Store which results of the demo's questions are evidence; repeated runs store it only once."""
     queries = {query.id: query for query in sample().judged}
     with trivet.Client(server, namespace=NAMESPACE) as client:
         for id_ in QUESTIONS:
@@ -67,7 +67,7 @@ def ask(page: Page, server: str, question: str) -> None:
 
 
 def save(page: Page, view: str) -> None:
-    """Write what is seen as a PNG, with a palette so that it is small."""
+    """Save a screenshot as a PNG with a palette, to keep it small."""
     page.mouse.move(0, 0)
     page.wait_for_timeout(SETTLING_MS)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")

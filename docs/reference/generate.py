@@ -1,7 +1,7 @@
-"""Write the pages of the reference that follow from the code: `python -m docs.reference.generate`, `--check` compares.
+"""Generate the reference pages from the code: `python -m docs.reference.generate`; `--check` only compares.
 
 They are http.md from the OpenAPI document, python.md from the client, command-line.md from the commands, settings.md
-from the settings' class and metrics.md from what the server registers.
+from the settings' class and metrics.md from the server's metrics.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _DEPENDENT = {
     "embedding_model": "the provider's",
     "embedding_url": "the provider's",
 }
-"""Defaults that differ from machine to machine, or with other settings."""
+"""Defaults that depend on the machine or on other settings."""
 
 Schema = Mapping[str, Any]
 
 
 def http() -> Iterator[str]:
-    """Every operation, then every object of its requests and answers."""
+    """Every operation, then every object in requests and answers."""
     document = msgspec.json.decode(create_app(Settings()).state.api.openapi())
     yield "# HTTP API\n\n" + document["info"]["description"]
     yield "A running server has the same as a page at `/docs` and as an OpenAPI document at `/openapi.json`."
@@ -104,7 +104,7 @@ def _kind(schema: Schema) -> str:
 
 
 def python() -> Iterator[str]:
-    """The client's methods, the ways to make one, and the errors."""
+    """The client's methods, its constructors, and the errors."""
     yield (
         "# Python client\n\n`import trivet`. `trivet.Client` and `trivet.AsyncClient` talk to a server; `trivet.open` "
         "and `trivet.aopen` run Trivet in your own process. All four have the methods below. Those of `AsyncClient` "
@@ -213,7 +213,7 @@ def _default_of(one: Field[Any]) -> str:
 
 
 def metrics() -> Iterator[str]:
-    """What `/metrics` tells."""
+    """The metrics at `/metrics`."""
     yield (
         "# Metrics\n\n`GET /metrics` answers in Prometheus' text format. With several worker processes it sums "
         "them up and leaves out the metrics of a single process (`process_…`). If a key is configured, it is required."
@@ -248,12 +248,12 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def text_of(name: str) -> str:
-    """A page as it follows from the code."""
+    """A page generated from the code."""
     return "\n\n".join(PAGES[name]()) + "\n"
 
 
 def stale() -> list[str]:
-    """The pages that differ from what follows from the code."""
+    """The pages that differ from the generated ones."""
     return [name for name in PAGES if not (HERE / name).exists() or (HERE / name).read_text("utf-8") != text_of(name)]
 
 
