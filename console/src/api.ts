@@ -52,7 +52,7 @@ export interface Filters {
 
 export type Weights = Record<Leg, number>;
 
-/** What a search may be told besides its question; what is left out is as the profile says. */
+/** Options of a search besides its question; the profile decides those left out. */
 export interface Settings {
   mode?: "adaptive" | "hybrid" | Leg;
   profile?: string;
@@ -164,7 +164,7 @@ export interface EntityPage extends EntitySummary {
   met_with: (Omit<EntitySummary, "mentions"> & { memories: number; evidence: string[] })[];
 }
 
-/** What the server refused, in its words. */
+/** The server refused a request; the message is its own. */
 export class ApiError extends Error {
   constructor(
     readonly status: number,
@@ -178,7 +178,7 @@ const KEY = "trivet.key";
 let onRefused: () => void = () => undefined;
 const refused: (() => void)[] = [];
 
-/** Called whenever the server wants a key, or another one; what it refused waits for that and is sent again. */
+/** Called whenever the server needs a key, or another one; the refused request waits for it and is sent again. */
 export function whenRefused(handler: () => void): void {
   onRefused = handler;
 }
@@ -198,7 +198,7 @@ function newKey(): Promise<void> {
   });
 }
 
-/** A header of any letters: `fetch` takes a string whose characters are the bytes. */
+/** A header with any characters: `fetch` takes a string whose characters are the bytes. */
 const bearer = (key: string): string => `Bearer ${String.fromCharCode(...new TextEncoder().encode(key))}`;
 
 export interface Call {
@@ -206,11 +206,11 @@ export interface Call {
   query?: Record<string, string | number | boolean | undefined>;
   body?: unknown;
   signal?: AbortSignal | undefined;
-  /** A key to try instead of the one that is remembered; if it is refused, so is the call. */
+  /** A key to try instead of the stored one; if it is refused, the call fails. */
   key?: string;
 }
 
-/** The browser's TypeError for an answer that did not come, or not whole, in words. */
+/** A message for the browser's TypeError, when an answer was missing or incomplete. */
 function unreached(error: Error): never {
   throw error instanceof TypeError ? new Error("The server cannot be reached.") : error;
 }
@@ -238,18 +238,18 @@ async function send(path: string, options: Call = {}): Promise<Response> {
   throw new ApiError(response.status, problem?.detail ?? response.statusText);
 }
 
-/** Call the API and read its JSON. Throws an ApiError for a refusal, another error where the server cannot be reached. */
+/** Call the API and read its JSON. Throws an ApiError for a refusal, another error if the server cannot be reached. */
 export async function call<T>(path: string, options?: Call): Promise<T> {
   const response = await send(path, options);
   return response.status === 204 ? (undefined as T) : response.json().catch(unreached);
 }
 
-/** The same for what is not JSON. */
+/** The same for answers that are not JSON. */
 export async function callText(path: string, options?: Call): Promise<string> {
   return (await send(path, options)).text().catch(unreached);
 }
 
-/** The path of something in a namespace; every part is escaped. */
+/** A path within a namespace; every part is escaped. */
 export function within(namespace: string, ...parts: string[]): string {
   return ["/v1/namespaces", namespace, ...parts].map((part, i) => (i ? encodeURIComponent(part) : part)).join("/");
 }

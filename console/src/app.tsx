@@ -16,7 +16,7 @@ import { Tune } from "./tune/tune";
 import { Failure } from "./ui/failure";
 import { Toasts } from "./ui/toasts";
 
-/** What each view is given; `reload` reads the namespaces' sizes again after a write, `isLoading` says that it does. */
+/** Properties of each view; `reload` reads the namespaces' sizes again after a write, meanwhile `isLoading` is true. */
 export interface ViewProps {
   namespace: string;
   route: Route;

@@ -11,16 +11,16 @@ export const day = (time: string): string => DAY.format(new Date(time));
 export const clock = (time: string): string => TIME.format(new Date(time));
 export const dayAndTime = (time: string): string => `${day(time)}, ${clock(time)}`;
 
-/** The first moment of a date as a date field has it; undefined for an empty one. */
+/** The first moment of a date field's value; undefined for an empty one. */
 export const midnight = (date: string): string | undefined => (date ? `${date}T00:00:00Z` : undefined);
 
-/** The day so many days after another; what is no day is left to the server to refuse. */
+/** The day a number of days after another; invalid days are left for the server to refuse. */
 export function plusDays(day: string, n: number): string {
   const time = Date.parse(`${day}T00:00:00Z`);
   return Number.isNaN(time) ? day : new Date(time + n * DAY_MS).toISOString().slice(0, 10);
 }
 
-/** The API's bounds are exclusive: what is created from a date on is created after this. */
+/** The API's bounds are exclusive: anything created from a date on is created after this moment. */
 export const justBefore = (date: string): string => `${plusDays(date, -1)}T23:59:59.999999Z`;
 
 /** 1 as "1st". */
@@ -32,7 +32,7 @@ export function ordinal(n: number): string {
 /** "1 memory", "2 memories". */
 export const counted = (n: number, one: string, many: string): string => `${count(n)} ${n === 1 ? one : many}`;
 
-/** A text without the name of its speaker, with which a chat turn may begin. */
+/** A text without its speaker's name, with which a chat turn may begin. */
 export function withoutName(text: string, speaker: string | null): string {
   return speaker && text.startsWith(`${speaker}: `) ? text.slice(speaker.length + 2) : text;
 }

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { ApiError, call, rememberKey } from "./api";
 
-/** Asks for the API key; it is kept until the tab is closed and sent nowhere but to this server. */
+/** Asks for the API key; it is kept until the tab is closed and only sent to this server. */
 export function KeyForm({ onAccepted }: { onAccepted: () => void }) {
   const [key, setKey] = useState("");
   const [error, setError] = useState("");

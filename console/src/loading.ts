@@ -1,4 +1,4 @@
-// Reading from the API in a view: what came, whether more is under way, and what went wrong.
+// Reading from the API in a view: the data, whether a request is running, and the error.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
@@ -26,7 +26,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
   return { data: state.data, error: state.error, isLoading: state.isLoading, reload };
 }
 
-/** Load again so long after the last answer came, as long as somebody sees the page. */
+/** Load again some time after each answer, while the page is visible. */
 export function useReloading({ isLoading, reload }: Pick<Loaded<unknown>, "isLoading" | "reload">, afterMs: number): void {
   useEffect(() => {
     if (isLoading) return;
@@ -38,10 +38,10 @@ export function useReloading({ isLoading, reload }: Pick<Loaded<unknown>, "isLoa
 }
 
 /**
- * Run at most one request at a time, and then the newest that was asked for meanwhile.
+ * Run at most one request at a time, then the newest of those requested meanwhile.
  *
- * A slider moves more often than a server answers: so each answer is of the place where the slider was a moment ago,
- * and the last one of where it stopped.
+ * A slider moves more often than a server answers: each answer shows where the slider was a moment ago, and the last
+ * one where it stopped.
  */
 export function useLatest<A>(run: (argument: A) => Promise<void>): (argument: A) => void {
   const state = useRef<{ isRunning: boolean; next: A | undefined }>({ isRunning: false, next: undefined });

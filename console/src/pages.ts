@@ -11,7 +11,7 @@ export interface Page<T> {
   next: string | null;
 }
 
-/** A page of one of the API's lists, which are called as their paths are. */
+/** A page of one of the API's lists, which are named after their paths. */
 export async function readPage<T>(
   namespace: string,
   list: "documents" | "entities" | "feedback" | "memories",
@@ -82,7 +82,7 @@ export function usePages<T extends { id: string }>(
   return { rows, setGone: hide, hasMore: next !== undefined, isLoading, error, more, retry: reload, list };
 }
 
-/** What was deleted and put back comes again, behind all others. */
+/** Rows deleted and restored come again, after all others. */
 function joined<T extends { id: string }>(rows: T[], more: T[]): T[] {
   const ids = new Set(rows.map(({ id }) => id));
   return [...rows, ...more.filter(({ id }) => !ids.has(id))];

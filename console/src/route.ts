@@ -1,4 +1,4 @@
-// Where the reader is, kept in the address after `#`: #/NAMESPACE/VIEW/ID?name=value
+// The current place, kept in the address after `#`: #/NAMESPACE/VIEW/ID?name=value
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -9,7 +9,7 @@ export interface Route {
   query: URLSearchParams;
 }
 
-/** What an address means that somebody may have typed: a part that is not well escaped stands for itself. */
+/** Parse an address that may have been typed by hand: a badly escaped part is taken literally. */
 function unescaped(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -1,8 +1,8 @@
-// What the browser keeps between visits (localStorage) or until the tab is closed (sessionStorage).
+// State in the browser, kept between visits (localStorage) or until the tab is closed (sessionStorage).
 
 import { useState } from "preact/hooks";
 
-/** State that outlives the view; a value of another shape than expected is dropped. */
+/** State that outlives the view; a value of an unexpected shape is dropped. */
 export function useStored<T>(storage: Storage, name: string, initial: T): [T, (change: (stored: T) => T) => void] {
   const read = (): T => {
     try {

@@ -21,7 +21,7 @@ import { Verdict } from "./verdict";
 
 export type Side = "A" | "B";
 
-/** What one side is asked with, and what came of its last request. */
+/** The settings of one side, and the state of its last request. */
 interface Asked {
   settings: Settings;
   job?: Job;
@@ -29,7 +29,7 @@ interface Asked {
   error?: Error;
 }
 
-/** The second side is there while two settings are compared. */
+/** The second side exists while two settings are compared. */
 type Sides = Partial<Record<Side, Asked>>;
 
 interface Job {
@@ -90,7 +90,7 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
     if (question === query) askAgain();
     else go(href(namespace, "ask", "", { q: question }));
   };
-  /** Ask with these sides and give up what is under way; without `isAll`, only what has no answer to its settings. */
+  /** Ask with these sides and abort running requests; without `isAll`, only sides whose answer is out of date. */
   const askWith = (next: Sides, isAll: boolean): void => {
     asking.current.abort();
     asking.current = new AbortController();
@@ -167,7 +167,7 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
   );
 }
 
-/** Questions about what the namespace itself mentions most. */
+/** Questions about the most mentioned entities of the namespace. */
 function suggested([first, second]: EntitySummary[]): string[] {
   if (!first) return [];
   const alone = [`What is said about ${first.name}?`, `What is the latest about ${first.name}?`];

@@ -9,7 +9,7 @@ export interface Column {
   id: string;
   title: string;
   className: string;
-  /** Ids by rank; undefined where another memory stands that is not shown. */
+  /** Ids by rank; undefined for a memory that is not shown. */
   ids: (string | undefined)[];
 }
 
@@ -19,7 +19,7 @@ interface Props {
   /** Pairs of columns between which lines are drawn; a line has the colour of the first. */
   links: [from: string, to: string][];
   text: (id: string) => string;
-  /** The column whose entries are buttons: the other ones repeat them. */
+  /** The column whose entries are buttons; the others repeat them. */
   main: string;
   onOpen: (id: string) => void;
 }

@@ -13,7 +13,7 @@ interface Props {
   onEndComparison: () => void;
 }
 
-/** A copy without a setting that is left to the profile. */
+/** A copy without a setting, which leaves it to the profile. */
 function changed<K extends keyof Settings>(settings: Settings, name: K, value: Settings[K] | undefined): Settings {
   const { [name]: _, ...others } = settings;
   return value === undefined ? others : { ...others, [name]: value };

@@ -1,6 +1,6 @@
 import { notify } from "../ui/toasts";
 
-/** Copies a text; says so, also where the browser does not allow it. */
+/** Copies a text and reports it, or that the browser does not allow it. */
 export function Copy({ text, label }: { text: string; label: string }) {
   const copy = async (): Promise<void> => {
     try {

@@ -1,4 +1,4 @@
-// What each leg said of a memory, in a sentence.
+// Each leg's evidence for a memory, in a sentence.
 
 import type { Answer, Leg, Result } from "../api";
 import { counted, ordinal } from "../format";
@@ -14,7 +14,7 @@ export function evidenceSentence(leg: Leg, result: Result, answer: Answer): stri
   return `${place}, score ${found.score.toFixed(1)}. ${termsSentence(result, searched?.terms ?? {})}`.trim();
 }
 
-/** The words of the memory that the question has, too. Terms are stems, so a word counts that begins like one. */
+/** The memory's words that are also in the question. Terms are stems, so words that begin with one count. */
 function termsSentence(result: Result, terms: Record<string, number>): string {
   const plain = (text: string): string => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
   const words = [result.speaker, result.title, result.text].join(" ").split(/[^\p{L}\p{M}\p{N}]+/u);

@@ -10,7 +10,7 @@ export interface FeedbackState {
   judge: (query: string, answer: Answer, id: string, judgement: Judgement) => Promise<void>;
 }
 
-/** Thumbs on results, each stored as feedback on the search that showed it. */
+/** Judgements of results, each stored as feedback on the search that showed it. */
 export function useFeedback(namespace: string): FeedbackState {
   const [given, setGiven] = useState<Record<string, Judgement>>({});
   const key = (answer: Answer, id: string): string => `${answer.search_id} ${id}`;

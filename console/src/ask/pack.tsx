@@ -11,7 +11,7 @@ const REASONS: Record<string, string> = {
   empty: "no words",
 };
 
-/** The text that a model would see, and what each entry costs. */
+/** The text that a model would see, and the tokens of each entry. */
 export function Pack({ namespace, answer }: { namespace: string; answer: Answer }) {
   const { context, tokens_used, max_tokens, items, dropped } = answer;
   return (

@@ -4,10 +4,10 @@ import { BumpChart, type Column } from "./bump_chart";
 
 const ROWS = 10;
 
-/** A memory in one line; a name would take most of a narrow column. */
+/** A memory in one line, without its speaker, whose name would fill most of a narrow column. */
 export const shortText = ({ snippet, speaker }: Result): string => withoutName(snippet, speaker);
 
-/** The ids at the first places by some rank; places taken by a memory that is not among the results stay empty. */
+/** The ids at the first places by some rank; places of memories that are not among the results stay empty. */
 function placed(answer: Answer, rankOf: (result: Result) => number | undefined): Column["ids"] {
   const ids: Column["ids"] = [];
   for (const result of answer.results) {
@@ -17,7 +17,7 @@ function placed(answer: Answer, rankOf: (result: Result) => number | undefined):
   return Array.from(ids);
 }
 
-/** What each leg found, how the lists were fused, and the final order. */
+/** Each leg's ranking, the fused one, and the final order. */
 export function LegRankings({ answer, onOpen }: { answer: Answer; onOpen: (id: string) => void }) {
   const texts = new Map(answer.results.map((result) => [result.id, shortText(result)]));
   const legs: Column[] = LEGS.filter((leg) => answer.results.some((result) => result.legs[leg])).map((leg) => ({

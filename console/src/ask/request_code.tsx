@@ -32,7 +32,7 @@ function python(namespace: string, body: Record<string, unknown>): string {
   ].join("\n");
 }
 
-/** The request that was sent, to take into one's own program. */
+/** The request that was sent, as code for the reader's own program. */
 export function RequestCode({ namespace, query, settings }: { namespace: string; query: string; settings: Settings }) {
   const [language, setLanguage] = useState<"curl" | "Python">("curl");
   const body = requestBody(query, settings);

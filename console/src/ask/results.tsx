@@ -8,7 +8,7 @@ import type { FeedbackState } from "./feedback";
 import { JudgeButtons } from "./judge_buttons";
 
 const FIRST = 10;
-/** Of a longer text, the snippet around its match is shown; the memory's page has all of it. */
+/** Longer texts are shown as the snippet around their match; the memory's page has the whole text. */
 const LONGEST = 1_000;
 
 interface Props {
@@ -19,7 +19,7 @@ interface Props {
   feedback: FeedbackState;
 }
 
-/** Each result with what every leg said of it, and two buttons to judge it. */
+/** Each result with every leg's evidence, and two buttons to judge it. */
 export function Results(props: Props) {
   const { results } = props.answer;
   const [showsAll, setShowsAll] = useState(false);

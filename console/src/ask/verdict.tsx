@@ -8,7 +8,7 @@ export const INTENT_NAMES = {
   open_ended: "Open-ended",
 } as const;
 
-/** How the query was read: its intent, the weights it got, and what both rest on. */
+/** How the query was classified: its intent, the resulting weights, and the reasons for both. */
 export function Verdict({ answer }: { answer: Answer }) {
   const total = LEGS.reduce((sum, leg) => sum + (answer.weights[leg] ?? 0), 0) || 1;
   const { weights, rescoring, time } = answer.explanation;

@@ -18,7 +18,7 @@ interface Props {
 
 const FIRST = 12;
 
-/** An entity's page: what it is, whom it stands beside, and the memories that mention it; or why it is not there. */
+/** An entity's page: what it is, its neighbours, and the memories that mention it; or why it is missing. */
 export function EntityCard({ namespace, id, graph, graphError, onRetry, onExpand, onHover }: Props) {
   const { data, error, reload } = useLoaded(
     (signal) => call<EntityPage>(within(namespace, "entities", id), { query: { words: true }, signal }),

@@ -5,7 +5,7 @@ import { href } from "../route";
 import { Failure } from "../ui/failure";
 import { findEntities } from "./find_entities";
 
-/** Entities by a part of their name. */
+/** Search for entities by part of their name. */
 export function EntitySearch({ namespace }: { namespace: string }) {
   const [text, setText] = useState("");
   const { data, error } = useLoaded(

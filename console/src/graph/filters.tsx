@@ -6,7 +6,7 @@ export interface GraphFilters {
   from: string;
   before: string;
   asOf: string;
-  /** Counts the changes that the server must be asked for. */
+  /** Incremented by changes that need a request to the server. */
   request: number;
 }
 

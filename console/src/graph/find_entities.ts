@@ -6,12 +6,12 @@ const MOST_PAGES = 10;
 
 interface Options {
   limit: number;
-  /** Also words, phrases and dates, not names alone. */
+  /** Also words, phrases and dates, not only names. */
   words?: boolean;
   signal: AbortSignal;
 }
 
-/** Entities with a part of their name, the most mentioned first. */
+/** Entities by part of their name, the most mentioned first. */
 export async function findEntities(
   namespace: string,
   part: string,
@@ -20,7 +20,7 @@ export async function findEntities(
   return (await readPage<EntitySummary>(namespace, "entities", { q: part, ...query }, signal)).rows;
 }
 
-/** The entity of a name among all that have it as a part of theirs, or thousands of them; else the first of those. */
+/** The entity with exactly this name, among all or thousands whose names contain it; else the first of those. */
 export async function entityNamed(namespace: string, name: string): Promise<EntitySummary | undefined> {
   let first: EntitySummary | undefined;
   let cursor: string | undefined;

@@ -20,7 +20,7 @@ import { Picture } from "./picture";
 const START = 80;
 const NEIGHBORS = 30;
 
-/** The entities of a namespace and what joins them, as a picture and as a list that says the same. */
+/** The entities of a namespace and what joins them, as a picture and as an equivalent list. */
 export function Graph({ namespace, namespaces, route }: ViewProps) {
   const selected = route.id || undefined;
   const target = route.query.get("to") ?? undefined;
@@ -35,7 +35,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
   const [error, setError] = useState<Error>();
   const [underWay, setUnderWay] = useState(0);
 
-  // What is in view now: an answer that comes for something else is too late.
+  // What is in view now: an answer for anything else comes too late.
   const place = JSON.stringify([selected, target, names, filters.request]);
   const ground = JSON.stringify([!selected, names, filters.request]);
   const now = useRef({ place, ground });
@@ -62,7 +62,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
       });
       return () => setGraph(merged(emptyGraph(), whole.nodes, whole.edges));
     });
-  /** More around an entity joins the graph, also if the reader has gone on to another entity of it. */
+  /** Add more around an entity to the graph, even if the reader has moved on to another one. */
   const expand = (id: string, from?: GraphInView): Promise<void> =>
     read("ground", async () => {
       const around = await call<Neighborhood>(within(namespace, "entities", id, "neighbors"), {
@@ -83,13 +83,13 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
     void (selected ? expand(selected, emptyGraph()) : overview());
   }, [filters.request]);
 
-  /** What the address asks for. */
+  /** The selection in the address. */
   const show = (): Promise<void> => {
     if (names) return showNames(parted(names));
     if (!selected) return overview();
     return target ? showPaths(selected, target) : expand(selected);
   };
-  /** The way that brought a memory in: Ask knows it by names. */
+  /** The path by which a memory was found: Ask gives it by names. */
   const showNames = (wanted: string[]): Promise<void> =>
     read("place", async () => {
       const found = await Promise.all(wanted.map((name) => entityNamed(namespace, name)));
@@ -166,7 +166,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
   );
 }
 
-/** Fetched and not only linked to: a link sends no key. */
+/** Fetched rather than linked to, as a link sends no key. */
 async function download(namespace: string): Promise<void> {
   const graph = await callText(within(namespace, "graph"), { query: { format: "graphml" } });
   const link = document.createElement("a");
@@ -176,7 +176,7 @@ async function download(namespace: string): Promise<void> {
   URL.revokeObjectURL(link.href);
 }
 
-/** The way from the question to a memory, as Ask showed it. */
+/** The path from the question to a memory, as shown by Ask. */
 function Way({ namespace, names, memory }: { namespace: string; names: string[]; memory: string | undefined }) {
   return (
     <section class="panel">

@@ -1,4 +1,4 @@
-// What of the graph is in view: entities, edges between them, and the memories that are their evidence.
+// The part of the graph in view: entities, edges between them, and the memories that are their evidence.
 
 import type { EntityEdge, EntitySummary, Neighborhood } from "../api";
 
@@ -26,7 +26,7 @@ export interface GraphInView {
 
 export const emptyGraph = (): GraphInView => ({ nodes: new Map(), links: new Map() });
 
-/** The graph with more entities and edges; those that are there keep their places, new ones begin beside `near`. */
+/** The graph with more entities and edges; existing ones keep their places, new ones begin beside `near`. */
 export function merged(graph: GraphInView, entities: EntitySummary[], edges: EntityEdge[], near?: string): GraphInView {
   const nodes = new Map(graph.nodes);
   const origin = near ? nodes.get(near) : undefined;
@@ -49,7 +49,7 @@ export function mergedNeighborhood(graph: GraphInView, { entity, neighbors, edge
   return merged(graph, [entity, ...neighbors], edges, entity.id);
 }
 
-/** The part that the reader wants to see: entities of some types, and relations alone or also common mentions. */
+/** The part that the reader wants to see: entities of some types, and only relations or also common mentions. */
 export function filtered(graph: GraphInView, hidden: ReadonlySet<string>, relationsOnly: boolean): GraphInView {
   const nodes = new Map([...graph.nodes].filter(([, { type }]) => !hidden.has(type)));
   const isShown = ({ source, target, type }: Link): boolean =>
@@ -64,7 +64,7 @@ export function typesOf(graph: GraphInView): [type: string, n: number][] {
   return [...counts].sort(([, a], [, b]) => b - a);
 }
 
-/** Those that an entity has an edge to in view, the strongest first. */
+/** Neighbours of an entity in view, the strongest edge first. */
 export function neighborsOf(graph: GraphInView, id: string): { node: Node; link: Link }[] {
   const found: { node: Node; link: Link }[] = [];
   for (const link of graph.links.values()) {

@@ -1,5 +1,5 @@
 // Draws the graph on a canvas: 300 entities and 5,000 memories at 60 frames a second (benchmarks/console_frames.py). As
-// SVG they would be thousands of elements to lay out anew in every frame.
+// SVG they would be thousands of elements to lay out in every frame.
 
 import type { GraphInView, Link, Node } from "./model";
 
@@ -13,7 +13,7 @@ export interface Lit {
   /** The entity whose page is open. */
   selected: string | undefined;
   hovered: string | undefined;
-  /** Entities on a path that is shown; empty: all are equal. */
+  /** Entities on a highlighted path; if empty, all look the same. */
   path: ReadonlySet<string>;
   memory: string | undefined;
 }
@@ -28,7 +28,7 @@ interface Colours {
   graph: string;
 }
 
-/** The style sheet's colours as a canvas understands them: computed, one after the other, as the element's own. */
+/** The style sheet's colours in a form that a canvas understands: computed one by one on the element. */
 export function coloursOf(element: HTMLElement): Colours {
   const read = (name: string): string => {
     element.style.color = `var(${name})`;
@@ -47,7 +47,7 @@ export function coloursOf(element: HTMLElement): Colours {
 
 export const radius = (node: Node): number => 3.5 + 1.32 * Math.log2(1 + node.mentions);
 
-/** Where a memory lies: between the two entities that it joins, evenly with the others of the edge. */
+/** The position of a memory: between the entities that it joins, evenly spaced with the edge's other memories. */
 export function memoryPlace({ source, target, evidence }: Link, i: number): [number, number] {
   const share = (i + 1) / (evidence.length + 1);
   const bow = Math.min(10, 2 * evidence.length) * Math.sin(Math.PI * share);
@@ -146,7 +146,7 @@ export class Painter {
     return type === "term" || type === "date" ? this.colours.strong : this.colours.soft;
   }
 
-  /** Names of the entities most mentioned, as many as the scale has room for, and of those that are lit. */
+  /** Names of the most mentioned entities, as many as fit at this scale, and of highlighted ones. */
   #labels({ nodes, links }: GraphInView, view: View, lit: Lit): void {
     const context = this.#context;
     const named = [...nodes.values()].sort((a, b) => b.mentions - a.mentions).slice(0, 16 * view.scale ** 2 + 4);
@@ -174,7 +174,7 @@ export class Painter {
   }
 }
 
-/** An edge is lit between two neighbours on a path, and from the entity that the pointer is on. */
+/** Edges are highlighted between neighbours on a path, and from the entity under the pointer. */
 function isLit({ source, target }: Link, lit: Lit): boolean {
   if (lit.path.size > 0) return lit.path.has(source.id) && lit.path.has(target.id);
   return lit.hovered !== undefined && (source.id === lit.hovered || target.id === lit.hovered);

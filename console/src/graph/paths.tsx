@@ -12,7 +12,7 @@ export interface Paths {
   truncated: boolean;
 }
 
-/** How two entities are connected, step by step, with the memories that say so. */
+/** How two entities are connected, step by step, with the memories as evidence. */
 export function PathSteps({ namespace, paths }: { namespace: string; paths: Paths }) {
   if (paths.paths.length === 0) return <p class="panel">No path of at most three steps joins them.</p>;
   return (
@@ -39,14 +39,14 @@ export function PathSteps({ namespace, paths }: { namespace: string; paths: Path
   );
 }
 
-/** Choose a second entity, to see how the first is connected with it. */
+/** Choose a second entity, to see how the first one is connected to it. */
 export function PathForm({ namespace, source }: { namespace: string; source: string }) {
   const [text, setText] = useState("");
   const { data } = useLoaded(
     async (signal) => (text ? findEntities(namespace, text, { limit: 8, signal }) : undefined),
     [namespace, text],
   );
-  // Asked anew: whoever types fast is ahead of the suggestions.
+  // Looked up again: fast typing is ahead of the suggestions.
   const submit = (event: Event): void => {
     event.preventDefault();
     void attempt(async () => {

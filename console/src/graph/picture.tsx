@@ -1,4 +1,4 @@
-// The picture: forces move the entities to their places; the reader pans, zooms, drags and chooses.
+// The picture: forces move the entities to their places; the reader pans, zooms, drags and selects.
 
 import {
   type Simulation,
@@ -28,7 +28,7 @@ const SETTLING_TICKS = 220;
 const CLICK_PX = 4;
 const DOUBLE_MS = 350;
 
-/** All that changes while the reader works on the picture, outside of Preact's rendering. */
+/** The state that changes while the reader works on the picture, outside of Preact's rendering. */
 class Stage {
   readonly #painter: Painter;
   readonly #simulation: Simulation<Node, Link>;
@@ -220,7 +220,7 @@ function followSize(stage: Stage): () => void {
   return () => observer.disconnect();
 }
 
-/** Mouse, pen and fingers: one drags an entity or the ground, two zoom; a click chooses, a second one expands. */
+/** Mouse, pen and fingers: one drags an entity or the background, two zoom; a click selects, a second one expands. */
 function listen(stage: Stage, props: { current: Props }): () => void {
   const { canvas } = stage;
   const pointers = new Map<number, { x: number; y: number }>();

@@ -53,13 +53,13 @@ export function Documents({ namespace }: { namespace: string }) {
   );
 }
 
-/** A document as it was put, with the borders of its chunks. */
+/** A document's text with the boundaries of its chunks. */
 export function DocumentText({ namespace, document }: { namespace: string; document: string }) {
   const { data, error, reload } = useLoaded(
     (signal) => call<Document>(within(namespace, "documents", document), { signal }),
     [namespace, document],
   );
-  // The server counts characters, JavaScript halves of some of them.
+  // The server counts characters, JavaScript UTF-16 code units.
   const characters = useMemo(() => Array.from(data?.text ?? ""), [data]);
   return (
     <div class="page document">

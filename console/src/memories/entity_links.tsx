@@ -8,7 +8,7 @@ interface Props {
   entities: Memory["entities"];
 }
 
-/** The entities that a memory names itself, each with a way into the graph. The API tells their names, not their ids. */
+/** The entities that a memory names, each with a link into the graph. The API gives their names, not their ids. */
 export function EntityLinks({ namespace, entities }: Props) {
   const names = entities.map(({ name }) => name);
   const { data } = useLoaded(
@@ -24,7 +24,7 @@ export function EntityLinks({ namespace, entities }: Props) {
   );
 }
 
-/** None if several or none bear the name: a wrong way is worse than none. */
+/** None unless exactly one has the name: a wrong link is worse than none. */
 async function idOf(namespace: string, name: string, signal: AbortSignal): Promise<string | undefined> {
   const entities = await findEntities(namespace, name, { words: true, limit: 1_000, signal });
   const same = entities.filter((entity) => entity.name.toLowerCase() === name.toLowerCase());

@@ -1,4 +1,4 @@
-// Metadata as it is stored: JavaScript's numbers would change an integer beyond 2^53, or 1.0, when they are written back.
+// Metadata exactly as stored: JavaScript would change integers beyond 2^53, and 1.0, when writing them back.
 
 import { type Call, callText } from "../api";
 
@@ -19,7 +19,7 @@ export function parseExactly(text: string): unknown {
   );
 }
 
-/** `call` for what may be written back. */
+/** `call` for values that may be written back. */
 export async function callExactly<T>(path: string, options?: Call): Promise<T> {
   return parseExactly(await callText(path, options)) as T;
 }

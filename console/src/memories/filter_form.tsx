@@ -11,7 +11,7 @@ const FIELDS = [
   ["kind", "Kind", "select"],
 ] as const;
 
-/** Words to search for and what the memories must meet; all of it goes into the address. */
+/** Words to search for, and filters; all of them go into the address. */
 export function FilterForm({ namespace, query }: { namespace: string; query: URLSearchParams }) {
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();

@@ -19,7 +19,7 @@ interface Receipt {
 
 const MOST_SHOWN = 100;
 
-/** Delete all that somebody said, or all that mentions an entity: first what it would be, then for good. */
+/** Delete everything a speaker said, or everything that mentions an entity: first as a preview, then for good. */
 export function Forget({ namespace, onForgotten }: { namespace: string; onForgotten: () => void }) {
   const [target, setTarget] = useState<Target>({ what: "speaker", name: "" });
   const [asked, setAsked] = useState<Target>();
@@ -33,7 +33,7 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
     async (signal) => asked && { target: asked, ...(await forget(asked, true, { signal })) },
     [namespace, asked],
   );
-  // Only a plan of what the form says is shown; one that is under way is given up when the form changes.
+  // Only a preview of the form's content is shown; a running one is aborted when the form changes.
   const planned = asked && plan.data;
   const change = (part: Partial<Target>): void => {
     setTarget((now) => ({ ...now, ...part }));
@@ -103,7 +103,7 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
   );
 }
 
-/** The memories that would go, to look at before. */
+/** A preview of the memories that would be deleted. */
 function Which({ namespace, ids }: { namespace: string; ids: string[] }) {
   return (
     <details>

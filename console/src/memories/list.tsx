@@ -17,7 +17,7 @@ import { Timeline } from "./timeline";
 const BEST = 100;
 const MOST_AGAIN = 1_000;
 
-/** How much of the list was read and seen when it was left, in the browser's own entry of it: Back leads there again. */
+/** How much of the list was loaded, and the scroll position, kept in the history entry so that Back restores them. */
 interface Place {
   rows: number;
   top: number;
@@ -29,7 +29,7 @@ interface Props {
   onChanged: () => void;
 }
 
-/** All memories page by page, or with words the best that a search finds. */
+/** All memories page by page, or the best search results if there are words. */
 export function MemoryList({ namespace, query, onChanged }: Props) {
   const words = query.get("words")?.trim() ?? "";
   const filters = filtersOf(query);
@@ -96,7 +96,7 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
   );
 }
 
-/** How much of what there is the list shows, and in what order. Of a whole namespace without any, `NoneYet` speaks. */
+/** How many memories the list shows, and in what order. For an empty namespace, see `NoneYet`. */
 function summary({ rows, hasMore, isLoading, error }: Pages<Row>, words: string, isWhole: boolean): string {
   if (rows.length === 0) return isLoading ? "Reading…" : error || isWhole ? "" : "None found.";
   if (words) {
@@ -114,7 +114,7 @@ interface ChoiceProps {
   onChanged: () => void;
 }
 
-/** Choosing all rows, and deleting the chosen ones. */
+/** Selects all rows, and deletes the selected ones. */
 function Choice({ namespace, pages, chosen, setChosen, onChanged }: ChoiceProps) {
   const [isBusy, setIsBusy] = useState(false);
   const { rows, setGone } = pages;

@@ -8,7 +8,7 @@ import { NewMemory } from "./memory_form";
 import { MemoryPage } from "./memory_page";
 import { Session } from "./session";
 
-/** What a namespace holds: as a list, one by one, as chats and as documents. The path has ids alone, which may be any. */
+/** The memories of a namespace: as a list, one by one, as chats and as documents. Paths only contain ids. */
 export function Memories({ namespace, route, reload }: ViewProps) {
   const { id, query } = route;
   const session = query.get("session");

@@ -70,7 +70,7 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
   useEffect(() => text.current?.focus(), []);
   const set = (name: keyof Values) => (event: { currentTarget: { value: string } }) => {
     const { value } = event.currentTarget;
-    setValues((now) => ({ ...now, [name]: value })); // two inputs may come before the form is drawn anew
+    setValues((now) => ({ ...now, [name]: value })); // two inputs may come before the form is rendered again
   };
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
@@ -135,7 +135,7 @@ interface NewProps {
   onStored: () => void;
 }
 
-/** A form for a new memory, also for one that supersedes another; afterwards what else it may make outdated. */
+/** A form for a new memory, also for one that supersedes another; afterwards it suggests outdated ones. */
 export function NewMemory({ namespace, supersedes, onStored }: NewProps) {
   const [added, setAdded] = useState<Added>();
   const former = useLoaded(
@@ -172,7 +172,7 @@ export function NewMemory({ namespace, supersedes, onStored }: NewProps) {
   );
 }
 
-/** A new memory has no fields to empty. */
+/** A new memory has no fields to clear. */
 function without(fields: Partial<MemoryInput>): Partial<MemoryInput> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
 }
@@ -183,7 +183,7 @@ interface MaySupersedeProps {
   onStored: () => void;
 }
 
-/** Older statements that the new memory may replace; each can be said to be superseded by it. */
+/** Older statements that the new memory may replace; each can be marked as superseded by it. */
 function MaySupersede({ namespace, added, onStored }: MaySupersedeProps) {
   const [replaced, setReplaced] = useState<string[]>([]);
   const title = useRef<HTMLHeadingElement>(null);
@@ -196,7 +196,7 @@ function MaySupersede({ namespace, added, onStored }: MaySupersedeProps) {
     setReplaced((before) => [...before, id]);
     onStored();
   };
-  // Each reads the list that the one before it has written.
+  // Each one reads the list that the previous one has written.
   const writes = useRef(Promise.resolve());
   const queue = (id: string): void => {
     writes.current = writes.current.then(() => attempt(() => replace(id)));

@@ -21,7 +21,7 @@ interface Props {
   onChanged: () => void;
 }
 
-/** One memory with all that is known of it, and what was said before and after. */
+/** One memory with all its fields, and the turns before and after it. */
 export function MemoryPage({ namespace, id, onChanged }: Props) {
   const [isEdited, setIsEdited] = useState(false);
   const { data, error, reload } = useLoaded(
@@ -34,7 +34,7 @@ export function MemoryPage({ namespace, id, onChanged }: Props) {
     const list = href(namespace, "memories");
     return attempt(() =>
       removeWithUndo(namespace, [id], (_, isGone) => {
-        // Whoever is elsewhere by then may be writing something.
+        // A reader who has moved on by then may be writing something.
         if (location.hash === (isGone ? here : list)) go(isGone ? list : here);
         onChanged();
       }),

@@ -2,7 +2,7 @@ import type { Memory } from "../api";
 import { dayAndTime } from "../format";
 import { href } from "../route";
 
-/** A memory of the list, or what a search tells of one. */
+/** A memory of the list, or a search result. */
 export type Row = Pick<
   Memory,
   "id" | "text" | "speaker" | "created_at" | "tags" | "kind" | "session_id" | "document_id"

@@ -1,9 +1,9 @@
-// What the list's address asks for, so that a filtered list can be linked to.
+// The list's filters in the address, so that a filtered list can be linked to.
 
 import type { Filters, Kind } from "../api";
 import { justBefore, plusDays } from "../format";
 
-/** Tags as a field has them: separated by commas, and in quotes what could be taken for several. */
+/** Tags as text of a field: separated by commas, with quotes around those that contain one. */
 export const tagsField = (tags: string[]): string =>
   tags.map((tag) => (/[,"]|^\s|\s$/.test(tag) ? `"${tag.replaceAll('"', '""')}"` : tag)).join(", ");
 
@@ -12,7 +12,7 @@ export const tagsOf = (text: string): string[] =>
     .map((tag) => tag.trim().replace(/^"(.*)"$/s, (_, quoted: string) => quoted.replaceAll('""', '"')))
     .filter(Boolean);
 
-/** "From" and "to" name days that are meant to be in. */
+/** "From" and "to" are inclusive days. */
 export function filtersOf(query: URLSearchParams): Filters {
   const [speaker, tags, kind, session, document, from, to] = [
     "speaker",

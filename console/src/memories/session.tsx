@@ -13,7 +13,7 @@ interface Props {
   session: string;
 }
 
-/** A session read as the chat that it was. */
+/** A session shown as a chat. */
 export function Session({ namespace, session }: Props) {
   const { data, error, reload } = useLoaded(
     (signal) => allMemories(namespace, { session_id: [session] }, signal, MOST),

@@ -3,7 +3,7 @@ import { useLoaded } from "../loading";
 import { href } from "../route";
 import { byTime, wholeNamespace } from "./store";
 
-// The API lists no sessions: they are told from the memories, where these are few.
+// The API does not list sessions: they are derived from the memories if these are few.
 const MOST = 2_000;
 
 /** The sessions in the order in which they began. */

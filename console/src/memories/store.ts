@@ -1,4 +1,4 @@
-// Reading and writing memories; whatever is deleted here can be put back.
+// Reading and writing memories; deletions here can be undone.
 
 import { ApiError, type Filters, type Memory, type MemoryInput, call, within } from "../api";
 import { counted } from "../format";
@@ -30,7 +30,7 @@ export function allMemories(namespace: string, filters: Filters, signal: AbortSi
   return allRows(most, (cursor) => listMemories(namespace, filters, cursor, signal, 200));
 }
 
-/** The earlier one first. Times are in UTC and of one shape, but for their fractions: "10:00:00Z" is before "10:00:00.5Z". */
+/** The earlier one first. Times are in UTC and in one format, except for fractions: "10:00:00Z" is before "10:00:00.5Z". */
 export function byTime(a: Pick<Memory, "created_at">, b: Pick<Memory, "created_at">): number {
   const [one, other] = [a, b].map(({ created_at }) => created_at.replace("Z", ""));
   return one! < other! ? -1 : one! > other! ? 1 : 0;
@@ -48,7 +48,7 @@ export async function add(namespace: string, memories: MemoryInput[], maySuperse
   return results;
 }
 
-/** Memories with all their fields, in the order of the ids, without those that are gone. */
+/** Memories with all their fields, in the order of the ids, without deleted ones. */
 export async function readWhole(namespace: string, ids: string[], signal?: AbortSignal): Promise<Memory[]> {
   const found = await Promise.all(
     ids.map((id) => ifThere(callExactly<Memory>(within(namespace, "memories", id), { signal }))),
@@ -56,7 +56,7 @@ export async function readWhole(namespace: string, ids: string[], signal?: Abort
   return found.filter((memory) => memory !== undefined);
 }
 
-/** An answer, or undefined where what was asked for is not there. */
+/** An answer, or undefined if it is a 404. */
 async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
@@ -77,10 +77,10 @@ export async function wholeNamespace(
 }
 
 /**
- * Delete memories, and offer to put them back as they were, unless the browser has rounded some of their metadata.
+ * Delete memories, and offer to restore them, unless the browser has rounded some of their metadata.
  *
- * `onChanged` gets the ids that are gone now, also those that were gone before, and later those that are back. A delete
- * that fails is thrown, after the way back for those before it was offered.
+ * `onChanged` gets the ids deleted now or before, and later those restored. If a delete fails, its error is thrown after
+ * offering to restore the memories deleted before it.
  */
 export async function removeWithUndo(
   namespace: string,
@@ -128,12 +128,12 @@ async function putBack(
     if (newer < memories.length) notify("Put back");
     if (newer > 0) notify(`Not put back: ${counted(newer, "memory", "memories")} written anew meanwhile`);
   } catch (error) {
-    // Nothing but this note holds these memories now, so that it offers the way back again.
+    // Only this toast still has these memories, so it offers the undo again.
     notify(`Not put back: ${(error as Error).message}`, () => void putBack(namespace, left, onBack));
   }
 }
 
-/** Which of these ids have a memory. An update that sets nothing tells quietly that none has, as it mostly is. */
+/** Which of these ids have a memory. Usually none has: an empty update tells without 404s. */
 async function thoseThere(namespace: string, ids: string[]): Promise<Set<string>> {
   const path = within(namespace, "memories", "update");
   const receipt = await ifThere(call<{ matched: number }>(path, { method: "POST", body: { ids, set: {} } }));

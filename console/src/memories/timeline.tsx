@@ -1,5 +1,5 @@
-// Memories by month, or by year where the months are many, as bars: each leads to its days. Counted from the memories
-// themselves, so only where they are few enough to be read at once.
+// Memories by month, or by year if there are many months, as bars that link to their days. Counted from the memories
+// themselves, so only if they are few enough to be read at once.
 
 import { count, counted } from "../format";
 import { useLoaded } from "../loading";
@@ -23,7 +23,7 @@ interface Span {
 
 const dayOf = (date: Date): string => date.toISOString().slice(0, 10);
 
-/** Every month from the first to the last, also those without any; or every year. */
+/** Every month or year from the first to the last, including empty ones. */
 function spans(times: string[], isYears: boolean): Span[] {
   const sorted = [...times].sort();
   const key = (time: string): string => time.slice(0, isYears ? 4 : 7);
@@ -47,7 +47,7 @@ function spans(times: string[], isYears: boolean): Span[] {
 interface Props {
   namespace: string;
   query: URLSearchParams;
-  /** Counts the changes after which it is read again. */
+  /** Incremented by changes after which it is read again. */
   changes: number;
 }
 

@@ -20,7 +20,7 @@ const REFRESH_MS = 5_000;
 const RUNNING_MS = 1_000;
 const SHOWN = 10;
 
-/** What is under way and what was: read again every five seconds, and each second while something runs. */
+/** Running and past jobs: read again every five seconds, or every second while one runs. */
 export function Jobs() {
   const loaded = useLoaded((signal) => call<{ jobs: Job[] }>("/v1/jobs", { signal }), []);
   const jobs = loaded.data?.jobs ?? [];

@@ -1,4 +1,4 @@
-// Prometheus text as the server writes it at /metrics.
+// Parses the Prometheus text of /metrics.
 
 interface Sample {
   name: string;
@@ -24,7 +24,7 @@ export interface Timing {
   label: string;
   count: number;
   meanMs: number;
-  /** Upper bounds of the histogram's buckets below which half, or 95 %, of the values lie. */
+  /** Upper bounds of the buckets that contain the median and the 95th percentile. */
   p50Ms: number;
   p95Ms: number;
 }

@@ -25,7 +25,7 @@ type Samples = ReturnType<typeof parseMetrics>;
 const REFRESH_MS = 5_000;
 const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
-/** How the server is: what it checked, what it holds, how fast and how much it answers. */
+/** The state of the server: its checks, its contents, its speed and load. */
 export function State({ namespaces, isLoading, reload }: ViewProps) {
   const state = useLoaded((signal) => call<ServerState>("/v1/state", { signal }), []);
   const version = useLoaded((signal) => call<{ version: string; python: string }>("/version", { signal }), []);

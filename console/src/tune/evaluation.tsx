@@ -106,7 +106,7 @@ function told({ queries, failed, left_out }: Report): string {
   return parts.join(" ");
 }
 
-/** The means of each system; beside them all stages against it. */
+/** The means of each system, and all stages compared with it. */
 function Systems({ report: { judged, systems, comparisons } }: { report: Report }) {
   const against = new Map(comparisons.filter(({ measure }) => measure === "ndcg@10").map((one) => [one.baseline, one]));
   const bounds = [...against.values()].flatMap(({ difference: { low, high } }) => [Math.abs(low), Math.abs(high)]);
@@ -135,7 +135,7 @@ const mean = ({ mean, low, high }: Estimate): ComponentChildren => (
   <span title={`95 %: ${low.toFixed(3)} to ${high.toFixed(3)}`}>{mean.toFixed(3)}</span>
 );
 
-/** The cells of all stages against a system. */
+/** The cells that compare all stages with a system. */
 function verdict(comparison: Comparison | undefined, reach: number): ComponentChildren[] {
   if (!comparison) return ["", "", ""];
   const { difference, wins, ties, losses, verdict, p_value } = comparison;
@@ -147,7 +147,7 @@ function verdict(comparison: Comparison | undefined, reach: number): ComponentCh
   ];
 }
 
-/** Each question under two systems, those first on which the second is furthest behind or ahead. */
+/** Each question under two systems, the largest differences first. */
 function Queries({ namespace, report: { judged, systems, queries } }: { namespace: string; report: Report }) {
   const names = systems.map(({ system }) => system);
   const [pair, setPair] = useState<[string, string]>([judged, "bm25"]);

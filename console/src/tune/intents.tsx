@@ -16,7 +16,7 @@ interface Read {
   query: string;
   label: Intent;
   probabilities: Probabilities;
-  /** What the caller said that it is, where feedback tells. */
+  /** The intent stated by the caller, if feedback has one. */
   truth?: Intent | undefined;
 }
 
@@ -147,7 +147,7 @@ function ReadTable({ reads, lit, onLit }: LitProps) {
 const BINS = 5;
 const PLOT = 220;
 
-/** Of the questions that were given a probability, how many were read rightly; on the diagonal they agree. */
+/** Accuracy of the questions by predicted probability; on the diagonal the two agree. */
 function Reliability({ reads }: { reads: Read[] }) {
   if (reads.length === 0)
     return (

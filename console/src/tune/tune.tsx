@@ -6,7 +6,7 @@ import { Intents } from "./intents";
 import { Judgements } from "./judgements";
 import { Profiles } from "./profiles";
 
-/** What the fusion is made of and what people said of its answers. */
+/** The parameters of the ranking, and people's judgements of its answers. */
 export function Tune({ namespace }: ViewProps) {
   return (
     <div class="page tune">

@@ -1,4 +1,4 @@
-/** What went wrong, and a way to try again. */
+/** An error message with a button to retry. */
 export function Failure({ error, onRetry }: { error: Error; onRetry?: () => void }) {
   return (
     <div class="failure" role="alert">

@@ -1,6 +1,6 @@
 import { href } from "../route";
 
-/** What to do where a namespace has no memories. */
+/** What to do if a namespace has no memories. */
 export function NoneYet({ namespace }: { namespace: string }) {
   return (
     <p class="soft">

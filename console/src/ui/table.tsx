@@ -1,12 +1,12 @@
 import type { ComponentChildren, HTMLAttributes } from "preact";
 
-/** The title of a column, an empty one none; over numbers, at the right; or for screen readers alone. */
+/** The title of a column, possibly empty; right-aligned over numbers; or for screen readers only. */
 type Column = string | { title: string; isNumber?: boolean; isUnseen?: boolean };
 
 interface Row {
   key: string | number;
   cells: readonly ComponentChildren[];
-  /** Of the row's element. */
+  /** Attributes of the row's element. */
   attributes?: HTMLAttributes<HTMLTableRowElement>;
 }
 

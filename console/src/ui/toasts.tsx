@@ -1,4 +1,4 @@
-// Short notes at the foot of the page: what was done, with a way to undo it.
+// Toasts at the bottom of the page: what was done, with a button to undo it.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -14,12 +14,12 @@ const NOTE_MS = 5_000;
 let show: (toast: Toast) => void = () => undefined;
 let number = 0;
 
-/** Say what was done; with `undo` it can be taken back for twelve seconds. */
+/** Show what was done; with `undo` it can be undone for twelve seconds. */
 export function notify(text: string, undo?: () => void): void {
   show({ id: ++number, text, ...(undo ? { undo } : {}) });
 }
 
-/** Do what a button asks for; if it fails, say why. */
+/** Run a button's action; if it fails, show why. */
 export async function attempt(work: () => Promise<void>): Promise<void> {
   try {
     await work();
