@@ -242,7 +242,7 @@ import httpx
 from tests.serving import on_a_port, settings_for
 with on_a_port(settings_for(sys.argv[1])) as url:
     before = "mcp" in sys.modules
-    status = httpx.post(url + "/mcp/ana", json={}).status_code
+    status = httpx.post(url + "/mcp/ana", json={}, timeout=60).status_code
     print(before, "mcp" in sys.modules, status)
 """
 
