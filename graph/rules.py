@@ -81,7 +81,7 @@ class Rule:
             if variable not in bound:
                 raise RuleError(f"the variable {variable!r} is in no premise", ("then",))
         if len(self.join_order(0)) < len(self.when):
-            raise RuleError("the premises must hang together by the variables they share", ("when",))
+            raise RuleError("the premises must be connected by shared variables", ("when",))
         if self.then.source_var == self.then.target_var:
             raise RuleError("must join two entities, not one to itself", ("then",))
         if self.then in self.when:

@@ -242,8 +242,8 @@ int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t o
 /* For some memories, the shares of the query's idf they contain, then of its terms, then the greatest idf contained
    relative to the query's greatest. `attainable` and `terms` are totals over all terms, including those in no
    memory. */
-void trivet_bm25_coverage(const struct query *query, double attainable, double terms, const int64_t *docs, int64_t count,
-                          float *shares) {
+void trivet_bm25_coverage(const struct query *query, double attainable, double terms, const int64_t *docs,
+                          int64_t count, float *shares) {
     double greatest = 0;
     for (const struct part *part = query->part; part < query->part + query->parts; part++)
         if (part->tfs && part->weight > greatest)

@@ -210,12 +210,14 @@ static void kind_of(int64_t n, struct floats known, struct codes codes, int64_t 
 
    by_vector, by_bm25, by_graph: number of hits of each leg. at: the candidate of each hit, n if none, leg after leg,
    best first. scores: those of the legs. given_floats, given_codes: see the structs, shape (7, n) and (5, n). vectors:
-   rows of `dimensions` numbers, or NULL; places: the row of each candidate, NULL for its number. traits: shape (n, trait_count). query: features shared by all candidates. rows: shape
-   (n, OWN_FEATURES + trait_count + query_count); kind: trait_count + 8; order: n, best first. */
-int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t by_graph, const int32_t *at, const double *scores, double attainable,
-                        const float *given_floats, const int32_t *given_codes, const float *vectors,
-                        const int64_t *places, int64_t dimensions, const float *traits, int64_t trait_count, const float *query,
-                        int64_t query_count, float *rows, float *kind, int64_t *order) {
+   rows of `dimensions` numbers, or NULL; places: the row of each candidate, NULL for its number. traits: shape
+   (n, trait_count). query: features shared by all candidates. rows: shape (n, OWN_FEATURES + trait_count +
+   query_count); kind: trait_count + 8; order: n, best first. */
+int32_t trivet_describe(int64_t n, int64_t by_vector, int64_t by_bm25, int64_t by_graph, const int32_t *at,
+                        const double *scores, double attainable, const float *given_floats, const int32_t *given_codes,
+                        const float *vectors, const int64_t *places, int64_t dimensions, const float *traits,
+                        int64_t trait_count, const float *query, int64_t query_count, float *rows, float *kind,
+                        int64_t *order) {
     const int64_t found[LEGS] = {by_vector, by_bm25, by_graph};
     int64_t width = OWN_FEATURES + trait_count + query_count;
     struct standing *standings = calloc((size_t)n, 2 * sizeof *standings);

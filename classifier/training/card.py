@@ -237,6 +237,7 @@ _FAILURES = """## Where it fails
 - **A long story before the question** hurts most, since the embedding and the first words come from the story.
 - **Familiarity** knows n-grams and topics, not meaning: a fluent text that asks nothing counts as familiar."""
 
-_FOREIGN = """- **Languages**: the embedder is an English model. It reads other scripts letter by letter,
-  which leaves the n-grams of about 120 queries per language. `intent.multilingual.onnx` reads ten languages equally."""
+_FOREIGN = """\
+- **Languages**: the embedder is an English model. It reads other scripts letter by letter, which leaves the n-grams of
+  about 120 queries per language; familiarity is low there. `intent.multilingual.onnx` reads ten languages equally."""
 _MULTILINGUAL = "intent.multilingual.onnx"

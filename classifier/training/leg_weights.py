@@ -167,7 +167,7 @@ weights of the vector, BM25 and graph legs in the reciprocal rank fusion. Always
 
 - {fingerprint(path)}; licence of the numbers: that of Trivet
 - ridge {ALPHA}, temperature {TEMPERATURE}, features clipped at {REACH} deviations,
-  equal weight per set; {len(rows)} queries of {len(sets)} research sets. The model contains none
+  equal weight per set; {len(rows)} queries of {len(sets)} sets. The model contains none
   of their text, only {len(FEATURES)} x {len(FEATURES) + 1} x {len(GRID)} coefficients.
 - Their licences: {"; ".join(f"{name} {licence_of(name)}" for name in sets)}.
 - nDCG@10 by set, and the mean over the sets:

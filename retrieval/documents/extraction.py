@@ -240,7 +240,7 @@ async def _read_apart(reader: str, content: bytes) -> Reading:
     Raises:
         InvalidInput: the file cannot be read.
     """
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}  # no secrets
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}  # no keys
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", readers.__name__, reader,  # the current folder may have a logging.py
         stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
