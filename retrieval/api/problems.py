@@ -195,7 +195,7 @@ def bad_parameter(request: Request[Any, Any, Any], error: ValidationException) -
 
 
 def unknown_profile(request: Request[Any, Any, Any], error: UnknownProfile) -> Response[dict[str, Any]]:
-    """The problem of a profile that is not there; which ones there are is told with the server's key alone."""
+    """The problem of an unknown profile; the known ones are listed only for the server's key."""
     is_told = token_in(request.scope) is None
     told = error if is_told else InvalidInput(f"there is no profile {error.name!r}", loc=error.loc)
     return describe(told).to_response(request)
