@@ -1,4 +1,4 @@
-"""The BM25 index alone, for its tests: of a memory a row and the postings, nothing of the other legs."""
+"""The BM25 index alone, for its tests: each memory has a row and postings, nothing for the other legs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_VECTORS = "drop index memory_embedding"
 
 
 async def without_vectors(conn: Connection) -> None:
-    """Make the rows of many memories cheap: their vectors are not looked for."""
+    """Make the rows of many memories cheap: they need no vectors."""
     await conn.execute(_NO_VECTORS)
 
 
@@ -53,7 +53,7 @@ async def remove(conn: Connection, ns: int, docs: Collection[int]) -> None:
 
 
 async def live_postings(conn: Connection, ns: int, terms: Sequence[int]) -> Postings:
-    """The postings of terms in the database, those of deleted memories left out."""
+    """The postings of terms in the database, without deleted memories."""
     memories = await (await conn.execute("select doc, length from memory where ns = %s", (ns,))).fetchall()
     lengths: dict[int, int] = dict(memories)
     rows = await (await conn.execute(postings.FETCH_TERMS, {"ns": ns, "terms": list(terms)}, binary=True)).fetchall()

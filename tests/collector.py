@@ -16,7 +16,7 @@ from tests.loopback import Reply, Request, answering
 
 @dataclass
 class Collector:
-    """What it has received.
+    """The requests received.
 
     Attributes:
         bodies: of all requests, as they came.
@@ -40,7 +40,7 @@ class Collector:
 
     @property
     def resources(self) -> list[dict[str, Any]]:
-        """Who sent each body."""
+        """The resource that sent each body."""
         return [attributes(one.resource) for request in self.requests for one in request.resource_spans]
 
 

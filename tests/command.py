@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from retrieval.cli import main
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
-"""The URL of a database that nobody serves."""
+"""The URL of a database without a server."""
 
 Cli = Callable[..., Result]
 """`trivet` on one database."""
@@ -25,7 +25,7 @@ class _Stdin(BytesIO):
 def trivet(
     database_url: str, *arguments: str | bytes | Path, stdin: str = "", status: int = 0, **environment: str
 ) -> Result:
-    """Run a command with the settings of `environment` alone; its exit status must be `status`."""
+    """Run a command with only the settings in `environment`; its exit status must be `status`."""
     others = {name: None for name in os.environ if name.startswith("TRIVET_")}
     result = CliRunner().invoke(
         main,

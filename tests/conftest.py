@@ -36,12 +36,12 @@ from tests.processes import PATIENCE_S, new_data_dir
 from tests.serving import served
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Shells start background jobs so, and the programs that the tests stop by Ctrl-C would inherit it.
+    # Shells start background jobs like this, and the programs that tests stop by Ctrl-C would inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What a test finds must not depend on how busy the machine is. The variable is for the programs that tests start.
+# Results must not depend on how busy the machine is. The variable is for programs started by tests.
 os.environ.setdefault("TRIVET_LEG_TIMEOUT_S", str(PATIENCE_S))
-# Nor on the run: each takes the same examples. `--hypothesis-profile=search` takes others, to find what these miss.
+# Nor on the run: each uses the same examples. `--hypothesis-profile=search` tries others, to find what these miss.
 for name, is_always_the_same in (("search", False), ("trivet", True)):
     hypothesis.settings.register_profile(
         name,
@@ -71,7 +71,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """A million objects are made where all tests are collected, and none of them goes: none is looked at again."""
+    """Collecting all tests makes a million objects that stay: they are frozen, so that the GC skips them."""
     gc.disable()
     try:
         return (yield)
@@ -93,7 +93,7 @@ class PostgresServer:
 
     @contextmanager
     def clone(self, template: str | None = None) -> Iterator[str]:
-        """A clone of a database, by default of `template`: its URL. In the end it is dropped, whoever is connected."""
+        """The URL of a clone of a database, by default of `template`; dropped at the end, despite connections."""
         name = f"test_{next(_NUMBERS)}"
         new, old = sql.Identifier(name), sql.Identifier(template or self.template)
         self.admin.execute(sql.SQL("create database {} template {} strategy file_copy").format(new, old))
@@ -102,7 +102,7 @@ class PostgresServer:
 
     @contextmanager
     def filled(self, fill: Callable[[str], Coroutine[Any, Any, None]]) -> Iterator[str]:
-        """The name of a database that was filled once, given its URL, of which tests take clones."""
+        """The name of a database that `fill` fills once, given its URL, and that tests clone."""
         with self.clone() as url:
             asyncio.run(fill(url))
             yield str(conninfo_to_dict(url)["dbname"])
@@ -126,7 +126,7 @@ def certificates_are_read_once() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_cut_short_on_a_busy_machine() -> Iterator[None]:
-    """Beside other tests a database may take a second to accept a connection, and a walk a tenth to go on.
+    """Next to other tests a database may take a second to accept a connection, and a walk a tenth to continue.
 
     A server may take more than the five seconds that httpx waits by default.
     """
@@ -142,7 +142,7 @@ def nothing_is_cut_short_on_a_busy_machine() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """The embedded PostgreSQL of the whole run, in a folder of its own."""
+    """The embedded PostgreSQL of the whole run, in its own folder."""
     with database_folder() as folder:
         server = EmbeddedPostgres(folder / "data", settings=_UNSAFE_BUT_FAST)
         try:
@@ -155,14 +155,14 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 class RememberingSession:
-    """An encoder that runs once for each batch: tests write and ask the same texts again and again."""
+    """An encoder with a cache of batches, as tests use the same texts repeatedly."""
 
     def __init__(self, path: Path) -> None:
         self._session = open_session(path)
         self._outputs: dict[bytes, list[Any]] = {}
 
     def run(self, names: list[str], inputs: encoder.Inputs, options: ort.RunOptions | None = None) -> list[Any]:
-        """The model's outputs; a call with `options` is for what else it does."""
+        """The model's outputs; a call with `options` is not cached."""
         if options is not None:
             return self._session.run(names, inputs, options)  # type: ignore[no-any-return]
         batch = pickle.dumps([(name, array.shape, array.tobytes()) for name, array in inputs.items()])
@@ -183,21 +183,21 @@ def batches_are_encoded_once() -> Iterator[None]:
 
 @pytest.fixture
 def database_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """The libpq URL of a database of the test's own: migrated, without rows."""
+    """The libpq URL of the test's own database: migrated, without rows."""
     with postgres_server.clone() as url:
         yield url
 
 
 @pytest.fixture
 def empty_database_url(postgres_server: PostgresServer) -> Iterator[str]:
-    """The libpq URL of a database of the test's own that is not migrated."""
+    """The libpq URL of the test's own database, not migrated."""
     with postgres_server.clone("template1") as url:
         yield url
 
 
 @pytest.fixture
 def data_dir() -> Iterator[Path]:
-    """A folder of the test's own for an embedded database, to be made."""
+    """The test's own folder for an embedded database, not created yet."""
     with new_data_dir() as folder:
         yield folder
 

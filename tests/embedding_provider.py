@@ -21,7 +21,7 @@ MODELS = {"openai": "text-embedding-3-small", "ollama": "all-minilm", "google": 
 
 
 class Received(NamedTuple):
-    """A request: its path, its headers in small letters and its body."""
+    """A request: its path, its headers in lower case, and its body."""
 
     path: str
     headers: Mapping[str, str]
@@ -37,12 +37,12 @@ class Received(NamedTuple):
 
 @dataclass
 class Provider:
-    """What the server has received and how it answers.
+    """The requests that the server has received, and how it answers.
 
     Attributes:
         replies: given to the next requests instead of vectors.
         is_down: every request is a 503.
-        drift: by which the vectors of a text differ from one request to the next.
+        drift: how much the vectors of a text differ between requests.
     """
 
     url: str = ""
@@ -58,7 +58,7 @@ class Provider:
 
     @contextmanager
     def hanging(self) -> Iterator[None]:
-        """A block in which no request is answered; those that wait are when it ends."""
+        """No request is answered during this block; waiting ones are at its end."""
         self._goes_on.clear()
         try:
             yield
@@ -71,7 +71,7 @@ class Provider:
         return Settings(embedding_provider=provider, **values)  # type: ignore[arg-type]
 
     def answer(self, request: Received) -> Reply:
-        """Vectors, unless something else is to be said."""
+        """Vectors, unless another reply is due."""
         self.received.append(request)
         self._goes_on.wait(PATIENCE_S)
         if self.is_down:

@@ -1,4 +1,4 @@
-"""Exports of other programs in their real shapes, with invented content: the same talk in all of them."""
+"""Exports of other programs in their real formats, all with the same invented conversation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOPICS = ("the allotment", "a leaking tap", "Sunday's choir", "the train to Év
 
 @dataclass(frozen=True)
 class TalkTurn:
-    """What someone says; `number` counts from 0."""
+    """A turn; `number` counts from 0."""
 
     number: int
     speaker: str
@@ -28,12 +28,12 @@ class TalkTurn:
 
     @property
     def uuid(self) -> str:
-        """An id of its own."""
+        """A unique id."""
         return str(UUID(int=self.number + 1))
 
 
 def talk(speakers: Sequence[str] = ("Nora", "Ivo"), count: int = 220) -> list[TalkTurn]:
-    """A talk over some days, a turn every 47 minutes."""
+    """A conversation over some days, with a turn every 47 minutes."""
     return [
         TalkTurn(
             number,
@@ -46,7 +46,7 @@ def talk(speakers: Sequence[str] = ("Nora", "Ivo"), count: int = 220) -> list[Ta
 
 
 def iso(time: datetime) -> str:
-    """As most exports write times."""
+    """A time in the format of most exports."""
     return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -84,7 +84,7 @@ def said(role: str, text: str, time: datetime | None, **fields: Any) -> dict[str
 
 
 def chatgpt_conversation(turns: Sequence[TalkTurn], id_: str) -> dict[str, Any]:
-    """A tree with a hidden system message, a tool's answer, a branch that was left, and no time in every fifth."""
+    """A tree with a hidden system message, a tool's answer, an abandoned branch, and no time in every fifth."""
     mapping = {"root": node("root", None, None, ["hidden"])}
     hidden: dict[str, Any] = {"is_visually_hidden_from_conversation": True}
     mapping["hidden"] = node("hidden", "root", said("system", "", None, id="hidden", metadata=hidden))
@@ -111,7 +111,7 @@ def chatgpt_conversation(turns: Sequence[TalkTurn], id_: str) -> dict[str, Any]:
 
 
 def chatgpt() -> bytes:
-    """The zip of ChatGPT, of two conversations."""
+    """ChatGPT's zip with two conversations."""
     turns = talk(("user", "ChatGPT"))
     conversations = [chatgpt_conversation(turns[:110], "c-1"), chatgpt_conversation(turns[110:], "c-2")]
     return zipped({"chat.html": b"<html></html>", "conversations.json": as_json(conversations), "user.json": b"{}"})
@@ -295,7 +295,7 @@ def mbox() -> bytes:
 
 
 def jsonl() -> bytes:
-    """Lines with usual names."""
+    """Lines with the usual names."""
     rows = (
         {"author": turn.speaker, "content": turn.text, "timestamp": iso(turn.time), "conversation": "c", "mood": "calm"}
         for turn in talk()
@@ -424,4 +424,4 @@ EXPORTS: dict[str, Callable[[], bytes]] = {
     "zep": zep,
     "hindsight": hindsight,
 }
-"""By format; after a hyphen, a variety of it."""
+"""By format; with a variant after a hyphen."""

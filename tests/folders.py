@@ -17,9 +17,9 @@ _ROOM_BYTES = 4 << 30
 
 @contextmanager
 def database_folder() -> Iterator[Path]:
-    """An empty folder that PostgreSQL's user can enter, as root it is not the tests'; removed at the end.
+    """An empty folder that PostgreSQL's user can enter, which as root is not the tests' user; removed at the end.
 
-    In memory, if there is room: a database is cloned there in 20 ms, on some disks in 300.
+    In memory if there is room: cloning a database takes 20 ms there, and 300 on some disks.
     """
     fits = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES
     folder = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir=_MEMORY if fits else "/tmp"))

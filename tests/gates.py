@@ -1,4 +1,4 @@
-"""Gate reports for the tests of what follows from them."""
+"""Gate reports for tests of their consequences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from retrieval.profiles.profile import Profile
 
 
 def report_on(profile: Profile, *, passed: bool = True, live: str = "default@3") -> GateReport:
-    """A report about these very parameters, against what is live."""
+    """A report on exactly these parameters, against the live version."""
     same = PairedComparison(
         n=60, candidate=0.5, baseline=0.5, difference=0.0, low=-0.1, high=0.1, p=1.0, wins=5, ties=50, losses=5
     )

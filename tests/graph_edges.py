@@ -1,4 +1,4 @@
-"""The edges of a graph in memory, asked of the kernels one by one; a walk asks for them without leaving C."""
+"""The edges of a graph in memory, read from the kernels one by one; a walk reads them without leaving C."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def latest_edges(
 
 
 def weightiest_edges(graph: Adjacency, docs: NDArray[np.int64], *, most: int) -> Edges:
-    """The edges of some memories, none twice, to the entities that they mention with most weight."""
+    """The edges of some memories, none twice, to the entities mentioned with the greatest weight."""
     parts = [_room(0), *(tuple(column[:most] for column in graph.mentions_in(doc)) for doc in docs.reshape(-1, 1))]
     entities, docs, weights = map(np.concatenate, zip(*parts, strict=True))
     return entities, docs, weights

@@ -1,4 +1,4 @@
-"""Work that must not take for ever, whatever the machine: a bound on processor time that only a defect reaches."""
+"""Work that must not take forever on any machine: a limit of processor time that only a defect reaches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from types import FrameType
 
 ENOUGH_S = 20.0
-"""Of this process's own time; what is bounded takes a hundredth of it or less."""
+"""Of this process's own time; the limited work takes a hundredth of it or less."""
 
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Interrupt what runs on and on, as an expression that tries all ways to match a hostile text does."""
+    """Interrupt endless work, such as a regular expression that backtracks on a hostile text."""
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise AssertionError(f"it has not ended after {ENOUGH_S:.0f} s of processor time")

@@ -13,7 +13,7 @@ from retrieval.types.memory import MemoryInput
 
 
 class Imported:
-    """What an export holds: memories, errors and skips by place, notes."""
+    """The content of an export: memories, errors and skips by place, notes."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a query means in a namespace of a test's database."""
+"""The entities of a query in a namespace of a test's database."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def link(conn: AsyncConnection[Any], ns: int, query: str) -> list[Seed]:
 
 
 async def found_for(conn: AsyncConnection[Any], ns: int, query: str) -> list[EntityCandidate]:
-    """All entities that a query may mention, by what the tables say now."""
+    """All entities that a query may mention, from the current tables."""
     _, found, _, _ = await _look_up(conn, ns, query)
     return found
 

@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that takes POST requests, for tests of what Trivet sends to others."""
+"""An HTTP server on loopback that accepts POST requests, for tests of Trivet's outgoing requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Request(NamedTuple):
-    """What was sent; the names of headers are in small letters."""
+    """A request received; the names of headers are in lower case."""
 
     path: str
     headers: Mapping[str, str]
@@ -18,7 +18,7 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What is answered."""
+    """The answer."""
 
     status: int
     content: bytes = b"{}"
@@ -27,7 +27,7 @@ class Reply(NamedTuple):
 
 @contextmanager
 def answering(answer: Callable[[Request], Reply]) -> Iterator[str]:
-    """A running server that answers so; its URL."""
+    """A running server with this answer; yields its URL."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""Word, Excel and PowerPoint files, books and notebooks, as small as they can be."""
+"""Word, Excel and PowerPoint files, books and notebooks, as small as possible."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _cells(number: int, row: Sequence[object]) -> Iterator[str]:
 def slides(*shapes: str, notes: Mapping[int, str] | None = None, diagrams: Mapping[int, str] | None = None) -> bytes:
     """A PowerPoint presentation of the shapes of each slide, and notes and diagrams by the number of their slide.
 
-    The files of the slides are numbered backwards, as those of slides that were moved may be.
+    The files of the slides are numbered backwards, as can happen when slides are moved.
     """
     numbers = range(1, len(shapes) + 1)
     listed = "".join(f'<p:sldId id="{255 + number}" r:id="slide{number}"/>' for number in numbers)
@@ -151,7 +151,7 @@ def _slide(shapes: str) -> str:
 
 
 def shape(text: str, place: str | None = None) -> str:
-    """A shape with a text of lines; `place` is what it stands for on the slide."""
+    """A shape with a text of lines; `place` is its placeholder type on the slide."""
     role = f'<p:nvSpPr><p:nvPr><p:ph type="{place}"/></p:nvPr></p:nvSpPr>' if place else ""
     return f"<p:sp>{role}<p:txBody>{_paragraphs(text)}</p:txBody></p:sp>"
 
@@ -170,7 +170,7 @@ def _paragraphs(text: str) -> str:
 
 
 def epub(title: str, pages: Mapping[str, str | bytes]) -> bytes:
-    """A book of pages by the names of their files, in the order in which they are read."""
+    """A book of pages by the names of their files, in reading order."""
     items = "".join(f'<item id="p{number}" href="{name.replace(" ", "%20")}"/>' for number, name in enumerate(pages))
     spine = "".join(f'<itemref idref="p{number}"/>' for number, _ in enumerate(pages))
     return zipped(

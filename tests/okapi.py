@@ -18,14 +18,14 @@ NONE = -1
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What is known of memories.
+    """The data of memories.
 
     Attributes:
-        ordinals: there are so many, those without any memory included.
-        lengths: numbers of terms, of those that have any.
+        ordinals: number of ordinals, including those without a memory.
+        lengths: numbers of terms, for memories with any.
         sessions: their turns, in order.
-        asks: memories that only ask.
-        speakers: codes of who said some.
+        asks: memories that only ask a question.
+        speakers: codes of the speakers of some.
     """
 
     ordinals: int
@@ -40,7 +40,7 @@ class Said:
         return np.ones(self.ordinals, np.bool_)
 
     def columns(self) -> Columns:
-        """As an index has it."""
+        """The same data as an index has them."""
         columns = Columns()
         every = (columns.previous, columns.next, columns.length, columns.asks)
         for array in (*every, columns.sessions.codes, columns.speakers.codes):
@@ -57,13 +57,13 @@ class Said:
 
 
 def link(columns: Columns, session: Sequence[int], *, last: int = NONE) -> None:
-    """Make turns those of one session, and say what comes after them."""
+    """Make turns those of one session, and set what comes after them."""
     turns = (session, [NONE, *session[:-1]][: len(session)], [*session[1:], last][: len(session)])
     columns.link(*(struct.pack(f">{len(each)}i", *each) for each in turns))
 
 
 def plain_score(query: TermQuery, doc: int) -> float:
-    """A memory's score; 0 where it has nothing of the query."""
+    """A memory's score; 0 if it has no term of the query."""
     k1, b, score = query.k1, query.b, 0.0
     for postings, idf in query.terms:
         for at in np.flatnonzero(postings.docs == doc).tolist():

@@ -1,4 +1,4 @@
-"""A walk over the graph without any cleverness, to compare the real one with."""
+"""A naive walk over the graph, as an oracle for the real one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.graph_edges import latest_edges, weightiest_edges
 
 @dataclass
 class Entity:
-    """One that was met."""
+    """A node reached."""
 
     mentions: int
     strength: float
@@ -27,7 +27,7 @@ class Entity:
 
 @dataclass
 class PlainWalk:
-    """What was collected: entities by number, memories, raw weights by both, anchors."""
+    """The nodes collected: entities by number, memories, raw weights by both, anchors."""
 
     view: View
     seeds: Sequence[Seed]
@@ -41,7 +41,7 @@ class PlainWalk:
 
     @property
     def room(self) -> int:
-        """Nodes that may still come."""
+        """Nodes that may still be added."""
         return max(self.bounds.nodes - len(self.entities) - len(self.docs), 0)
 
     def begin(self) -> None:
@@ -115,7 +115,7 @@ class PlainWalk:
         return restart([each.strength for each in met], len(self.seeds), bridges, anchors)
 
     def activations(self) -> dict[int, float]:
-        """Over the best one's, of those that have any."""
+        """Relative to the best one's, for those above 0."""
         rank = pagerank(self.matrix(), *self.restart())
         return {doc: share / rank.max() for doc, share in zip(self.docs, rank.tolist(), strict=True) if share > 0}
 
@@ -156,7 +156,7 @@ class PlainWalk:
 def pagerank(
     edges: NDArray[np.float64], restart: NDArray[np.float64], memory_restart: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Of the memories of a bipartite graph, with its walkers on both sides at once, step by step."""
+    """PageRank of a bipartite graph's memories, with walkers on both sides at once, step by step."""
     out_of_memory, out_of_entity = edges.sum(axis=1), edges.sum(axis=0)
     to_memory = edges / np.where(out_of_entity == 0, 1.0, out_of_entity)
     to_entity = (edges / np.where(out_of_memory == 0, 1.0, out_of_memory)[:, np.newaxis]).T
@@ -179,7 +179,7 @@ def restart(
     Args:
         strengths: of the entities.
         seeds: how many of them, from the first on, are seeds.
-        bridges: which of the others the restart is at too.
+        bridges: which of the others the walk also restarts at.
         anchors: strength of each memory as an anchor.
     """
     first = [strength if at < seeds else 0.0 for at, strength in enumerate(strengths)]

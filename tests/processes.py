@@ -24,28 +24,28 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).parents[1]
 PATIENCE_S = 120
-"""How long a test waits for what must come, on a machine however busy."""
+"""How long a test waits for something that must happen, on any busy machine."""
 
 QUIT_WITHIN_S = 10
-"""How long PostgreSQL has to end by itself, which a frozen one does not."""
+"""How long PostgreSQL may take to end by itself, which a frozen one never does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A `trivet serve`, its address and what it has written."""
+    """A `trivet serve`, its address and its output."""
 
     process: subprocess.Popen[bytes]
     url: str
     output: Path
 
     def said(self) -> str:
-        """All that it has written."""
+        """Its whole output."""
         return self.output.read_text(encoding="utf-8")
 
 
 @contextmanager
 def new_data_dir() -> Iterator[Path]:
-    """A folder to be made, where PostgreSQL's user can reach it; servers left in it are ended."""
+    """A folder not created yet that PostgreSQL's user can reach; servers left in it are ended."""
     with database_folder() as parent:
         try:
             yield parent / "data"
@@ -54,7 +54,7 @@ def new_data_dir() -> Iterator[Path]:
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """This process's environment for a program of this checkout, with these settings of Trivet and no others."""
+    """This process's environment for a program of this checkout, with only these settings of Trivet."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}
     return {**others, "PYTHONPATH": str(ROOT), "TRIVET_LEG_TIMEOUT_S": str(PATIENCE_S), **settings}
 
@@ -62,7 +62,7 @@ def environment(**settings: str) -> dict[str, str]:
 def ended(
     *command: str | Path, status: int | None = 0, stdin: str = "", cwd: Path = ROOT, **settings: str
 ) -> subprocess.CompletedProcess[str]:
-    """A program that has run to its end, in the `environment` of these settings; its exit status must be `status`."""
+    """Run a program to its end, in the `environment` of these settings; its exit status must be `status`."""
     done = subprocess.run(
         command,
         input=stdin,
@@ -78,7 +78,7 @@ def ended(
 
 
 def python(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The same of a Python program."""
+    """The same for a Python program."""
     return ended(sys.executable, *arguments, **options)
 
 
@@ -111,7 +111,7 @@ def serving(*, workers: int = 1, **settings: str) -> Iterator[Serving]:
 
 
 def unheard(*command: str | Path, **settings: str) -> subprocess.Popen[bytes]:
-    """A Python program that nobody listens to."""
+    """A Python program whose output is discarded."""
     return subprocess.Popen(
         (sys.executable, *command),
         env=environment(**settings),
@@ -137,7 +137,7 @@ def status(url: str) -> int | None:
 
 
 def until(get: Callable[[], T | None]) -> T:
-    """What a function gives as soon as that is true."""
+    """Wait until a function's result is true, and return it."""
     deadline = time.monotonic() + PATIENCE_S
     while not (found := get()):
         assert time.monotonic() < deadline, "it did not come"
@@ -158,9 +158,9 @@ def postgres_in(data_dir: Path) -> list[psutil.Process]:
 
 
 def quit_postgres_in(folder: Path) -> None:
-    """End PostgreSQL's processes in a folder that is removed next, at once.
+    """End PostgreSQL's processes at once, in a folder that is removed next.
 
-    One that is killed leaves its shared memory to the next server in its folder, and here there will be none.
+    A killed one leaves its shared memory to the next server in its folder, and here there will be none.
     """
     running = postgres_in(folder)
     for process in running:

@@ -1,4 +1,4 @@
-"""Rankings of legs made up for tests."""
+"""Made-up rankings of legs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ranking_of(hits: Iterable[tuple[str, int, float]], **about: Any) -> LegRanki
 
 
 class Fused(NamedTuple):
-    """A memory as the fusion has it."""
+    """A fused memory."""
 
     id: str
     score: float
@@ -34,7 +34,7 @@ class Fused(NamedTuple):
 def weighted_rrf(
     rankings: Mapping[Leg, Sequence[str]], weights: Mapping[Leg, float], *, rrf_k: float = 60
 ) -> list[Fused]:
-    """What a search makes of rankings, given as ids, best first."""
+    """A search's result for rankings, given as ids, best first."""
     ids = sorted(set().union(*rankings.values()))
     known = ranking_of((id, doc, 0.0) for doc, id in enumerate(ids))
     legs = {
@@ -46,5 +46,5 @@ def weighted_rrf(
 
 
 def blended(ids: Sequence[str], scores: Mapping[str, float], share: float) -> FusedOrder:
-    """What a search makes of `ids`, best first by the fusion, and the rescorer's scores."""
+    """A search's result for `ids`, in the order of the fusion, and the rescorer's scores."""
     return blend([scores.get(each, -inf) for each in ids], share)

@@ -1,4 +1,4 @@
-"""Made-up queries with candidates, and a small rescorer that is learned from them."""
+"""Made-up queries with candidates, and a small rescorer trained on them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIKING = MEMORY_TRAITS.index("liking")
 
 
 def require_training() -> None:
-    """Skip the test, or the module that calls this, where trees cannot be grown."""
+    """Skip the test, or the calling module, if trees cannot be grown."""
     try:
         import lightgbm  # noqa: F401
     except (ImportError, OSError) as exc:  # without the system's OpenMP runtime it is an OSError
@@ -51,7 +51,7 @@ def findings(rng: np.random.Generator, ids: Sequence[str], least: float = 0.0, m
 
 
 def evidence(rng: np.random.Generator, ids: Sequence[str]) -> QueryPerformanceFeatures:
-    """Legs of which each found two thirds of the ids and together all of them, in some order."""
+    """Legs that each found two thirds of the ids and together all of them, in some order."""
     third = len(ids) // 3
     order = rng.permutation(len(ids))
     parts = [[ids[at] for at in rng.permutation(np.roll(order, third * turn)[: len(ids) - third])] for turn in range(3)]
@@ -95,7 +95,7 @@ def particulars(rng: np.random.Generator, ids: Sequence[str], said: Sequence[str
 
 
 def example(seed: int, *, set_: str = SETS[0], namespace: str = "n0", candidates: int = 24) -> Example:
-    """A query whose gold covers it and says what somebody likes; what is said is its set's kind."""
+    """A query whose gold covers its terms and states what somebody likes; the texts depend on its set's kind."""
     rng = np.random.default_rng(seed)
     ids = [f"m{at:03}" for at in range(candidates)]
     kind = SETS.index(set_)
@@ -123,7 +123,7 @@ def examples(count: int = 120, *, first: int = 0) -> list[Example]:
 
 
 def learned(*, seed: int = 0, share: float | None = None, queries: Sequence[Example] | None = None) -> FittedRescorer:
-    """A rescorer of a few small trees; with a `share` its order is followed so far whatever the memories."""
+    """A rescorer of a few small trees; with a `share`, its order is followed to that extent for all memories."""
     from classifier.training.rescorer import fit
     from classifier.training.rescorer_share import LEVELS
     from classifier.training.trees import TreeOptions
@@ -133,12 +133,12 @@ def learned(*, seed: int = 0, share: float | None = None, queries: Sequence[Exam
     if share is None:
         return fitted
     always = replace(fitted.share, linear=0 * fitted.share.linear, intercept=np.where(share == LEVELS, 9.0, 0.0))
-    far = replace(fitted.guard, far=0.0, near=-1.0)  # nothing is near enough to be known
+    far = replace(fitted.guard, far=0.0, near=-1.0)  # nothing is near enough to be familiar
     return replace(fitted, guard=far if share < 1 else fitted.guard, share=always)
 
 
 def rescored(fitted: FittedRescorer, some: Example) -> Rescored:
-    """What a rescorer that was just learned says of a query's candidates, without ONNX and kernels."""
+    """A newly trained rescorer's output for a query's candidates, without ONNX and kernels."""
     from scipy.special import expit
 
     from classifier.training.rescorer import scores_of, shares_of

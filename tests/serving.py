@@ -1,4 +1,4 @@
-"""Trivet's HTTP interface for the tests: in this process, or as a server of its own on a free port."""
+"""Trivet's HTTP interface for the tests: in this process, or as a separate server on a free port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trivet.in_process import in_a_task
 
 
 def settings_for(database_url: str, **changes: object) -> Settings:
-    """Settings of a small server on a free port whose legs have all the time that they need."""
+    """Settings of a small server on a free port, without tight deadlines of legs."""
     settings = Settings(database_url=database_url, pool_size=4, port=0, leg_timeout_s=PATIENCE_S)
     return replace(settings, **changes)  # type: ignore[arg-type]
 
@@ -38,7 +38,7 @@ async def client_of(app: Litestar) -> AsyncIterator[httpx.AsyncClient]:
 
 @asynccontextmanager
 async def served(database_url: str, **changes: object) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the real engine on a database, whose largest namespaces are loaded: it is ready."""
+    """A client of the real engine on a database, ready: the largest namespaces are loaded."""
     app = create_app(settings_for(database_url, **changes))
     async with client_of(app) as client:
         await until_ready(client)
@@ -46,7 +46,7 @@ async def served(database_url: str, **changes: object) -> AsyncIterator[httpx.As
 
 
 async def until_ready(client: httpx.AsyncClient) -> None:
-    """Wait until a server says that it is ready, which a busy machine may keep it from for a while."""
+    """Wait until a server is ready, which may take a while on a busy machine."""
     async with asyncio.timeout(PATIENCE_S):
         while (await client.get("/health/ready")).status_code != 200:  # noqa: ASYNC110 - nothing signals it
             await asyncio.sleep(0.02)
@@ -78,7 +78,7 @@ def _wait_until_started(server: uvicorn.Server, thread: threading.Thread) -> Non
 
 
 def problem_of(answer: httpx.Response, status: int) -> dict[str, object]:
-    """The problem in an answer, checked to be one of this status."""
+    """The problem in an answer, which must have this status."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     found: dict[str, object] = answer.json()

@@ -1,4 +1,4 @@
-"""Sleeps for as long as it is left to: what a test runs in the place of a program that hangs."""
+"""Sleeps until it is killed; tests run it in place of a program that hangs."""
 
 import time
 

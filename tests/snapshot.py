@@ -1,4 +1,4 @@
-"""What legs and walks stand on, for their tests: the index of a namespace, made from the test's own database."""
+"""The index of a namespace, loaded from the test's own database, for tests of legs and walks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ELIGIBLE: LiteralString = "select m.doc from memory m where m.ns = %(ns)s and "
 
 
 async def no_embedding() -> NDArray[np.float32]:
-    """For a leg that asks for none."""
+    """For a leg that needs none."""
     raise AssertionError("asked for an embedding")
 
 
@@ -47,7 +47,7 @@ async def no_others() -> Mapping[Leg, LegRanking]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ask:
-    """A question to one leg: the name of a namespace, when it is asked, and what `LegQuery` and its request have."""
+    """A query to one leg: the namespace, the time, and the fields of `LegQuery` and its request."""
 
     text: str
     namespace: str = "n"
@@ -67,14 +67,14 @@ class Ask:
 
 
 class Indexed:
-    """The database as one server process sees it; a namespace that is asked of is made if there is none."""
+    """The database as one server process sees it; missing namespaces are created when queried."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self.indexes = IndexRegistry(pool, most_bytes=2**30)
 
     async def query(self, ask: Ask) -> LegQuery:
-        """The question as the pipeline puts it to a leg."""
+        """The query as the pipeline passes it to a leg."""
         async with self._pool.connection() as conn:
             found = await namespaces.create(conn, await namespaces.find_or_new(conn, ask.namespace))
         asked_at = ask.asked_at or ask.as_of or datetime.now(UTC)
@@ -106,12 +106,12 @@ class Indexed:
         )
 
     async def search(self, leg: Retriever, ask: Ask) -> LegRanking:
-        """What a leg answers."""
+        """A leg's answer."""
         return await leg.search(await self.query(ask))
 
 
 async def add_graphs(conn: AsyncConnection[Any], ns: int, graphs: Sequence[DocGraph]) -> None:
-    """Store memories that add this to the graph and say nothing else; each has a tag: t and its ordinal."""
+    """Store memories that only add this to the graph; each has a tag: t and its ordinal."""
     await conn.execute(_MEMORIES, {"ns": ns, "docs": [graph.doc for graph in graphs]})
     await store.write(conn, ns, graphs)
 

@@ -1,7 +1,7 @@
 """Whether SQL statements keep to one namespace, read with PostgreSQL's own parser.
 
-What it cannot see: whether the number that a statement is given is the right one, the values of a `copy`, and
-statements that are put together at run time unless somebody runs and records them.
+It cannot check whether a statement gets the right number, the values of a `copy`, or statements that are composed
+at run time, unless they are run and recorded.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ def tables_of_namespaces(db: psycopg.Connection[Any]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement of the project with parameters in psycopg's manner, and the constant that holds it."""
+    """A statement of the project with psycopg's parameters, and the constant that contains it."""
 
     where: str
     text: str
 
     def unbound(self, tables: frozenset[str]) -> list[str]:
-        """Those of the tables that it does not bind to the parameter `ns`."""
+        """The tables that it does not bind to the parameter `ns`."""
         names = list(dict.fromkeys(["ns", *_PLACE.findall(self.text)]))
         numbered = _PLACE.sub(lambda place: f"${names.index(place[1]) + 1}", self.text).replace("%%", "%")
         return unbound(numbered, frozenset({1}), tables)
@@ -76,14 +76,14 @@ def for_all(statement: str) -> list[str]:
 
 
 def has_rows(statement: str) -> bool:
-    """Whether a text begins as a statement that reads or writes rows."""
+    """Whether a text begins like a statement that reads or writes rows."""
     return _VERB.match(statement) is not None
 
 
 def statements_of(*packages: str) -> list[Statement]:
-    """Every statement among the constants of these packages' modules, but for what measures whole databases.
+    """Every statement among the constants of these packages' modules, except those that measure whole databases.
 
-    In the place of a condition that is put in at run time stands `true`.
+    A condition inserted at run time is replaced by `true`.
     """
     found: dict[str, str] = {}
     for module in _modules(packages):
@@ -98,7 +98,7 @@ def _modules(packages: Sequence[str]) -> Iterator[ModuleType]:
     for package in packages:
         for module in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
             if not module.name.endswith("__main__"):
-                with suppress(ImportError):  # what an extra that is not installed brings has no statements
+                with suppress(ImportError):  # modules of an extra that is not installed have no statements
                     yield importlib.import_module(module.name)
 
 
@@ -130,14 +130,14 @@ def _whole(statement: Statement) -> Statement | None:
 
 
 def unbound(statement: str, numbers: frozenset[int], tables: frozenset[str]) -> list[str]:
-    """Those of the tables that a statement does not bind to a namespace.
+    """The tables that a statement does not bind to a namespace.
 
-    A table is bound where its column `ns` must be equal to the namespace's number, or to that of another relation that
-    is; rows that are inserted must bear one. `namespace` may be bound by its unique `name` as well.
+    A table is bound if its column `ns` must equal the namespace's number, or that of another bound relation; inserted
+    rows must have one. `namespace` may also be bound by its unique `name`.
 
     Args:
         statement: parameters as `$1`.
-        numbers: of the parameters that are the namespace's number.
+        numbers: the parameters that are the namespace's number.
         tables: all that have a column `ns`.
     """
     reading = _Reading(numbers, tables)
@@ -148,7 +148,7 @@ def unbound(statement: str, numbers: frozenset[int], tables: frozenset[str]) -> 
 
 @dataclass(slots=True)
 class _Relation:
-    """What stands after `from`: a table of namespaces, or a `with` or a subquery, which answer for themselves."""
+    """An item after `from`: a table with namespaces, or a `with` or subquery, which are checked separately."""
 
     alias: str
     table: str | None
@@ -170,7 +170,7 @@ class _Reading:
         elif _is(node, ast.CopyStmt) and node.relation is not None:
             if node.is_from and node.relation.relname in self.tables and "ns" not in _names(node.attlist):
                 self.unbound.append(node.relation.relname)
-        elif _is(node, ast.RangeVar):  # in no place that is known here
+        elif _is(node, ast.RangeVar):  # in an unknown place
             self.unbound += {node.relname} & self.tables - ctes
         elif _is(node, ast.Node):
             for name in node:
@@ -226,7 +226,7 @@ class _Reading:
             relations.append(_Relation(source.alias.aliasname, None, bound=True))
 
     def _inside(self, source: Any, ctes: frozenset[str], seen: frozenset[str]) -> None:
-        """What stands in a `from` beside the names of tables: subqueries, functions, conditions."""
+        """The contents of a `from` except the names of tables: subqueries, functions, conditions."""
         if isinstance(source, tuple):
             for each in source:
                 self._inside(each, ctes, seen)
@@ -271,7 +271,7 @@ class _Reading:
 
     def _inserted(self, node: Any) -> None:
         table = node.relation.relname
-        if table not in self.tables or table == "namespace":  # which gives the numbers out
+        if table not in self.tables or table == "namespace":  # which assigns the numbers
             return
         columns = [column.name for column in node.cols or ()]
         rows: list[Any] = []
@@ -284,7 +284,7 @@ class _Reading:
 
 
 def _is(node: Any, *kinds: type[ast.Node]) -> bool:
-    """Without telling mypy, in whose eyes every part of a node may be missing."""
+    """Hidden from mypy, for which every part of a node may be missing."""
     return isinstance(node, kinds)
 
 
@@ -329,7 +329,7 @@ def _names_one(condition: Any, relation: _Relation) -> bool:
         )
     if not _is(condition, ast.A_Expr) or _column(condition.lexpr)[1] != "ctid":
         return False
-    chosen: Any = getattr(condition.rexpr, "subselect", None)  # which is read by itself
+    chosen: Any = getattr(condition.rexpr, "subselect", None)  # which is read separately
     return (
         _is(chosen, ast.SelectStmt)
         and [_column(target.val)[1] for target in chosen.targetList] == ["ctid"]

@@ -1,4 +1,4 @@
-"""Saved queries that are made up, for the tests of the tuner."""
+"""Made-up saved queries for the tests of tuning."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ BASE = replace(
     vector_noise=2.0,
     bm25_noise=0.0,
 )
-"""A profile to start from, for which all intents are alike and no hit is noise."""
+"""A base profile with the same recipe for all intents and no noise cut."""
 
 
 def sure(intent: Intent) -> tuple[float, float, float, float]:
-    """The probabilities of a classifier that has no doubt."""
+    """The probabilities of a certain classifier."""
     fact, relation, preference, open_ended = (float(each is intent) for each in INTENTS)
     return fact, relation, preference, open_ended
 
@@ -73,7 +73,7 @@ def saved(
 
 
 def ranking(length: int, gold_at: int | None, prefix: str) -> list[tuple[str, float]]:
-    """Hits of falling scores, all above the noise; `gold` stands at a rank from 1, or nowhere."""
+    """Hits with falling scores, all above the noise; `gold` is at a rank from 1, or absent."""
     ids = [f"{prefix}{number:03}" for number in range(length)]
     if gold_at is not None:
         ids[gold_at - 1] = "gold"

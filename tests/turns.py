@@ -1,4 +1,4 @@
-"""Chat turns for the tests: an embedder that costs nothing, and the turn table held against its definition."""
+"""Chat turns for the tests: a cheap embedder, and the turn table compared with its definition."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class HashedEmbedder:
         return own_vector(text)
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one a row."""
+        """The vectors of texts, one per row."""
         return np.stack([own_vector(text) for text in texts])
 
     def fragment_share(self, _text: str) -> float:
-        """None: every text is as good as any other."""
+        """None, as all texts are treated alike."""
         return 0.0
 
     def count_pieces(self, text: str) -> int:
@@ -47,13 +47,13 @@ class HashedEmbedder:
 
 
 class CountingEmbedder(HashedEmbedder):
-    """Remembers the texts that it was asked for."""
+    """Records the texts it was given."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one a row."""
+        """The vectors of texts, one per row."""
         self.texts += texts
         return await super().embed_documents(texts)
 
@@ -64,12 +64,12 @@ def hashed() -> Embedders:
 
 
 def uncached(embedder: Embedder) -> Embedders:
-    """One embedder for all namespaces, which remembers no query."""
+    """One embedder for all namespaces, without a cache of queries."""
     return Embedders(CachedEmbedder(embedder, max_entries=0, max_age_s=0))
 
 
 def own_vector(text: str) -> NDArray[np.float32]:
-    """A unit vector that follows from the text."""
+    """A unit vector determined by the text."""
     seed = int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
     vector = np.random.default_rng(seed).standard_normal(DIMENSIONS)
     return np.asarray(vector / np.linalg.norm(vector), np.float32)
@@ -111,7 +111,7 @@ def stored_turns(database_url: str) -> dict[str, StoredTurn]:
 
 
 def check_turns(database_url: str, texts: Mapping[str, str]) -> dict[str, StoredTurn]:
-    """Hold order, pointers and vectors of all turns against their definition; the turns by id.
+    """Compare order, pointers and vectors of all turns with their definition; returns the turns by id.
 
     Args:
         database_url: of the database.

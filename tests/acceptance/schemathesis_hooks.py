@@ -1,4 +1,4 @@
-"""Teaches Schemathesis to write newline-delimited JSON, and to come back to what it has stored."""
+"""Teaches Schemathesis to write newline-delimited JSON, and to request what it has stored."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schemathesis import GenerationMode
 
 @schemathesis.serializer("application/x-ndjson")
 def ndjson(_context: schemathesis.SerializationContext, value: Any) -> bytes:
-    """Every other line is a memory, so that lines are both rejected and taken."""
+    """Every other line is a memory, so that some lines are accepted and some rejected."""
     text = value if isinstance(value, str) else json.dumps(value)
     memories = [json.dumps({"id": piece[:256] or None, "text": piece}) for piece in text.splitlines()]
     return "\n".join([text, *memories]).encode("utf-8", "surrogatepass")
@@ -19,11 +19,11 @@ def ndjson(_context: schemathesis.SerializationContext, value: Any) -> bytes:
 
 @schemathesis.hook
 def before_call(_context: schemathesis.HookContext, case: schemathesis.Case[Any], _kwargs: dict[str, Any]) -> None:
-    """Every other good request goes to one namespace and to one of few ids, so that it meets what is there."""
+    """Every other valid request uses one namespace and one of a few ids, so that it finds stored data."""
     names = case.path_parameters or {}
     if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE or "ns" not in names:
         return
-    if case.meta.phase.name == "stateful":  # there a request goes to what the one before has made
+    if case.meta.phase.name == "stateful":  # there each request uses what the previous one created
         return
     if len(str(names["ns"])) % 2 == 0:
         names["ns"] = "fuzz"

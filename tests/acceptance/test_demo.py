@@ -1,4 +1,4 @@
-"""`trivet demo` from the first line to Ctrl-C, on an embedded database of its own."""
+"""`trivet demo` from the first line to Ctrl-C, on its own embedded database."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     assert len(answer.json()["results"]) == 3
     assert postgres_in(data_dir) == []
     check_packs(printed)
-    python("-m", "retrieval.cli", "migrate", TRIVET_DATA_DIR=str(data_dir))  # the data folder is of use to a server
+    python("-m", "retrieval.cli", "migrate", TRIVET_DATA_DIR=str(data_dir))  # a server can use the data folder
 
 
 def test_a_demo_without_a_console_names_none() -> None:
-    """And a key is shown by the name of its variable alone."""
+    """And a key is only shown as the name of its variable."""
     lines = "\n".join(serving_lines(Settings(port=9000, console=False), {"TRIVET_API_KEY": "sesame"}))
     assert "console" not in lines
     assert "http://127.0.0.1:9000/docs" in lines
@@ -92,7 +92,7 @@ def check_packs(printed: str) -> None:
 
 
 def read_until(demo: subprocess.Popen[str], mark: str, *, timeout_s: float) -> str:
-    """The demo's output up to the line with `mark`; it is killed if that does not come."""
+    """The demo's output up to the line with `mark`; the demo is killed if there is none."""
     assert demo.stdout
     lines: list[str] = []
     watchdog = threading.Timer(timeout_s, demo.kill)

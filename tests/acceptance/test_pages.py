@@ -1,4 +1,4 @@
-"""What the pages show, they do: blocks of Python and of shell run, and print what is shown below them."""
+"""The pages' examples work: blocks of Python and shell run, and print the output shown below them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ PAGES = [(ROOT / "README.md", ("python",)), *((page, ("python", "sh")) for page 
 ADDRESS = "http://127.0.0.1:8321"
 _BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 _DONE_HERE = re.compile(r"^(python3 -m venv |pip install |trivet serve\b).*$", re.MULTILINE)
-"""What the test has done in another way: Trivet is there, and its server runs."""
+"""Commands that the test replaces: Trivet is installed, and its server runs."""
 
 _VERDICT = re.compile(
     r"^(?:\$ .+|stored as \S+|nothing better .*|gate: .+|\S+ is live$"
     r"|Error: the gate refuses [^\s:]+|Error(?!: the gate).*|Traceback.*|\(exit status \d+\))",
     re.MULTILINE,
 )
-"""What must be in the experiment's blocks as it happens; figures differ a little from one processor to another."""
+"""Lines that the experiment must reproduce exactly; other figures differ slightly between processors."""
 
 _PROGRAMS = f"""\
 python() {{ {shlex.quote(sys.executable)} "$@"; }}
@@ -65,7 +65,7 @@ set -eo pipefail
 
 
 class Block(NamedTuple):
-    """A block of a page and what it shall print, if that is shown."""
+    """A block of a page and its expected output, if shown."""
 
     language: str
     code: str
@@ -85,7 +85,7 @@ def server() -> Iterator[tuple[Serving, Path]]:
 
 
 def delete_namespaces(server: str) -> None:
-    """Leave nothing of what another page has written."""
+    """Remove everything that other pages have written."""
     with httpx.Client(base_url=server, timeout=60) as client:
         for namespace in client.get("/v1/namespaces").json()["namespaces"]:
             name = namespace["name"]
@@ -121,11 +121,11 @@ def test_every_block_does_what_it_shows(
         for client in names.values():
             if isinstance(client, trivet.Client):
                 client.close()
-        gc.collect()  # a connection to SQLite that goes while a later test runs tells it so, perhaps when it is over
+        gc.collect()  # a connection to SQLite collected during a later test would warn there
 
 
 def run_python(code: str, names: dict[str, object]) -> str:
-    """What the code prints; it sees and makes names of the session."""
+    """The code's output; it uses and defines names of the session."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(code, "block", "exec"), names)  # noqa: S102
@@ -133,7 +133,7 @@ def run_python(code: str, names: dict[str, object]) -> str:
 
 
 def run_shell(code: str) -> str:
-    """What the commands print; their last line is ended, which curl does not do."""
+    """The commands' output, with a line end after curl's last line, too."""
     done = subprocess.run(
         ("bash", "-c", _PROGRAMS + _DONE_HERE.sub("", code)),
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -190,7 +190,7 @@ def test_the_guides_tools_of_an_assistant(server: tuple[Serving, Path]) -> None:
 
 
 def test_the_experiment_shows_what_its_commands_print(server: tuple[Serving, Path]) -> None:
-    """The same profiles are stored, promoted and refused; `python docs/experiment/page.py` writes the page anew."""
+    """The same profiles are stored, promoted and refused; `python docs/experiment/page.py` rewrites the page."""
     page = EXPERIMENT.read_text(encoding="utf-8")
     _, data_dir = server
     assert len(commands(page)) >= 6

@@ -1,4 +1,4 @@
-"""The OpenAPI document is true: requests made from it are answered as it says, and none with a 5xx."""
+"""The OpenAPI document is correct: requests generated from it are answered as documented, and never with a 5xx."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel, in the hands of a user who has modules of the same names as ours."""
+"""The wheel, installed by a user who has modules with the same names as ours."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.processes import ROOT, python
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of packages with the wheel's content."""
     folder = tmp_path_factory.mktemp("wheel")
-    tree = folder / "tree"  # other tests use the libraries that lie in the checkout
+    tree = folder / "tree"  # other tests use the libraries in the checkout
     for name in ("trivet", *PACKAGES, "models"):
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "_kernels-*"))
     for name in ("pyproject.toml", "README.md", "LICENSE", "hatch_build.py"):
@@ -33,7 +33,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A user's folder, in which each module with a name of ours fails."""
+    """A user's folder with modules of the same names as ours, which fail when imported."""
     for package in (*PACKAGES, "models"):
         (tmp_path / f"{package}.py").write_text("raise RuntimeError('the user has this one')")
     return tmp_path

@@ -1,4 +1,4 @@
-"""The changes of meaning that tests must notice: what they change is there."""
+"""The mutants: the code that each one changes exists."""
 
 from __future__ import annotations
 

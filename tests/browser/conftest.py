@@ -33,14 +33,14 @@ NOTES_STAY = """{
     const later = window.setTimeout;
     window.setTimeout = (run, ms, ...rest) => later(run, ms >= 5_000 ? 1e9 : ms, ...rest);
 }"""
-"""What the page says for some seconds it says until it is left: a busy machine may be slower to press Undo."""
+"""Keep toasts until the page is left: on a busy machine pressing Undo may take longer."""
 
 WCAG_AA = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 
 
 @dataclass
 class Console:
-    """A page of the console, and all that a good page has none of.
+    """A page of the console, and its faults, of which a good page has none.
 
     Attributes:
         faults: errors and warnings of the page, violations of its policy, failed requests.
@@ -53,13 +53,13 @@ class Console:
     foreign: list[str] = field(default_factory=list)
 
     def open(self, path: str = "", namespace: str = NAMESPACE) -> Page:
-        """Open a view and wait until nothing is being read any more."""
+        """Open a view and wait until it has loaded."""
         self.page.goto(f"{self.url}/#/{namespace}/{path}")
         self.page.wait_for_load_state("networkidle")
         return self.page
 
     def violations(self, *, but: Sequence[str] = ()) -> list[str]:
-        """What axe finds against WCAG 2.2 AA in the page as it is, by all rules but some."""
+        """The violations of WCAG 2.2 AA that axe finds in the page, except by some rules."""
         rules = {rule: {"enabled": False} for rule in but}
         options = {"runOnly": WCAG_AA, "resultTypes": ["violations"], "rules": rules}
         found = Axe().run(self.page, options=options).response["violations"]
@@ -74,8 +74,8 @@ class Console:
 def chromium(postgres_server: PostgresServer) -> Iterator[Browser]:
     """One browser for all tests of a module.
 
-    Playwright keeps an event loop in this thread as long as it is open: no test of another module could start its own,
-    and the database's server must be there before.
+    While Playwright is open it keeps an event loop in this thread: no test of another module could start its own,
+    and the database's server must be started before.
     """
     if CHROMIUM is None:
         pytest.skip("no chromium: apt install chromium, or set TRIVET_CHROMIUM")
@@ -89,7 +89,7 @@ def chromium(postgres_server: PostgresServer) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def server(chromium: Browser, postgres_server: PostgresServer) -> Iterator[str]:
-    """The address of a server that holds a part of the sample chat."""
+    """The address of a server with a part of the sample chat."""
     with postgres_server.clone() as url, on_a_port(settings_for(url)) as address:
         add_sample(address)
         yield address
@@ -104,7 +104,7 @@ def add_sample(address: str, **headers: str) -> None:
 
 @contextmanager
 def _page(chromium: Browser, server: str, **options: Any) -> Iterator[Console]:
-    """A page in a context of its own; leaving it fails if anything went wrong in it."""
+    """A page in its own context; leaving it fails if the page had any fault."""
     context = chromium.new_context(**options)
     page = context.new_page()
     page.add_init_script(NOTES_STAY)
@@ -130,13 +130,13 @@ def _page(chromium: Browser, server: str, **options: Any) -> Iterator[Console]:
 
 @pytest.fixture
 def console(chromium: Browser, server: str) -> Iterator[Console]:
-    """A page at 1440 x 900 px in light colours that must be free of faults in the end."""
+    """A page at 1440 x 900 px in light colours that must be free of faults at the end."""
     with _page(chromium, server, viewport={"width": 1440, "height": 900}) as one:
         yield one
 
 
 @pytest.fixture
 def new_console(chromium: Browser) -> Iterator[Callable[..., Console]]:
-    """Makes pages with other options of Playwright's `new_context`, and of other servers."""
+    """Makes pages with other options of Playwright's `new_context`, and for other servers."""
     with ExitStack() as stack:
         yield lambda server, **options: stack.enter_context(_page(chromium, server, **options))

@@ -1,4 +1,4 @@
-"""The view Ask: what a reader sees of an answer, and that dragging changes it."""
+"""The view Ask: how it shows an answer, and that dragging changes it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def final_order(page: Page) -> list[str]:
 
 
 def drag(page: Page, slider: str, share: float) -> None:
-    """Move a slider with the mouse from where it is to a share of its length."""
+    """Move a slider with the mouse to a share of its length."""
     handle = page.get_by_role("slider", name=slider)
     handle.scroll_into_view_if_needed()
     box = handle.bounding_box()
@@ -58,7 +58,7 @@ def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
 
 def test_dragging_a_weight_changes_the_order(console: Console) -> None:
     page = console.open(ASKED)
-    request = page.get_by_label("Code of the request")  # of the answer that is shown: each step of a drag has one
+    request = page.get_by_label("Code of the request")  # of the answer shown, as each step of a drag has its own
     for slider, share in (("Vector", 1.0), ("BM25", 0.0), ("Graph", 0.0)):
         drag(page, slider, share)
     expect(request).to_contain_text('"weights":{"vector":1,"bm25":0,"graph":0}')
@@ -113,7 +113,7 @@ def test_judgements_arrive_as_feedback(console: Console) -> None:
 
 
 def test_results_are_of_the_question_above_them(console: Console) -> None:
-    """Those of the question before go at once, also if this one fails or gets no answer; then the next is asked."""
+    """Results of the previous question disappear at once, even if this one fails or hangs; then the next one runs."""
     page = console.open(ASKED)
 
     def answer(route: Route) -> None:
@@ -150,7 +150,7 @@ def test_no_result_stays_of_settings_that_failed(console: Console) -> None:
 
 
 def test_an_answer_is_of_the_settings_beside_it(console: Console) -> None:
-    """Also where sides come and go while one of them is being asked."""
+    """Also if sides are added and removed during a request."""
     page = console.open(ASKED)
     held: list[Route] = []
     weights = page.locator(".verdict > div").nth(1)
@@ -189,7 +189,7 @@ def test_the_request_can_be_copied_and_run(console: Console) -> None:
     page = console.open(ASKED)
     drag(page, "Token budget", 0.0)
     page.get_by_role("button", name="Python").click()
-    expect(page.get_by_label("Code of the request")).to_contain_text("max_tokens=128,")  # a drag passes others
+    expect(page.get_by_label("Code of the request")).to_contain_text("max_tokens=128,")  # a drag passes other values
     code = page.get_by_label("Code of the request").inner_text()
     told: dict[str, object] = {}
     exec(code.replace("    print(pack.context)", "    told['pack'] = pack.context"), {"told": told})  # noqa: S102
@@ -228,7 +228,7 @@ def test_history_closes_by_escape_and_when_left(console: Console) -> None:
 
 
 def test_history_has_the_questions_of_all_tabs_that_were_answered(console: Console) -> None:
-    """Not one that is too long, which the server refuses in one sentence."""
+    """Not a text that is too long, which the server refuses in one sentence."""
     page = console.open()
     other = page.context.new_page()
     other.goto(page.url)
@@ -262,7 +262,7 @@ def test_a_question_mark_in_an_address_is_part_of_the_question(console: Console)
 
 
 def test_on_a_phone_results_come_before_the_pack(new_console: Callable[..., Console], server: str) -> None:
-    """As they do for whoever goes by Tab."""
+    """As they do for keyboard users."""
     page = new_console(server, viewport={"width": 375, "height": 812}).open(ASKED)
     results, pack = page.get_by_label("Results").bounding_box(), page.get_by_label("Context pack").bounding_box()
     assert results is not None

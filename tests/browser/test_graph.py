@@ -1,4 +1,4 @@
-"""The view Graph: walked by keyboard alone and by mouse; the way that Ask shows is lit in it."""
+"""The view Graph: used by keyboard alone and by mouse; a path shown by Ask is highlighted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_picture_answers_the_mouse(new_console: Callable[..., Console], serv
     canvas = page.locator("canvas")
     box = canvas.bounding_box()
     assert box is not None
-    for step in range(10_000):  # entities lie wherever the forces have put them
+    for step in range(10_000):  # the forces may put entities anywhere
         x = box["x"] + box["width"] * (0.2 + 0.006 * (step % 100))
         y = box["y"] + box["height"] * (0.2 + 0.006 * (step // 100))
         page.mouse.move(x, y)
@@ -167,7 +167,7 @@ def test_the_graph_is_downloaded_with_the_key(new_console: Callable[..., Console
 
 
 def test_an_entity_is_found_by_its_very_name(console: Console) -> None:
-    """However many are mentioned more often and have the name as a part of theirs."""
+    """However many more frequent entities contain the name in theirs."""
     others = [{"text": "It is noted.", "entities": [{"name": f"Page{i % 60}"}]} for i in range(120)]
     exact = {"text": "Ana calls PA.", "entities": [{"name": "Ana"}, {"name": "PA"}]}
     path = f"{console.url}/v1/namespaces/names/memories"

@@ -1,4 +1,4 @@
-"""The view Memories: found, read, added, edited, superseded, deleted and put back."""
+"""The view Memories: finding, reading, adding, editing, superseding, deleting and restoring."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def delete_one(page: Page, memory_id: str) -> None:
 
 
 def test_a_deletion_leaves_the_list_where_it_was(console: Console) -> None:
-    """Also where it went on meanwhile, and where a later deletion stays; the timeline counts along."""
+    """Also if the list has loaded more meanwhile, or a later deletion stays; the timeline's counts follow."""
     numbered(console, "listed", 120)
     page = console.open("memories", namespace="listed")
     rows, more = page.locator(".memory-row"), page.get_by_role("button", name="Load more")
@@ -185,7 +185,7 @@ def test_an_undo_leads_back_only_whoever_stayed(console: Console) -> None:
 
 def test_a_memory_replaces_several_others(console: Console) -> None:
     statements = [f"The upholstery workshop closes at {hour} on Fridays." for hour in ("five", "six", "seven")]
-    texts = statements[:2] + [f"Order {n} is packed." for n in range(40)]  # words are rare among other memories only
+    texts = statements[:2] + [f"Order {n} is packed." for n in range(40)]  # words are only rare among other memories
     times = [f"2024-01-01T10:{minute:02}:00Z" for minute in range(len(texts))]
     memories = [{"text": text, "created_at": time} for text, time in zip(texts, times, strict=True)]
     path = f"{console.url}/v1/namespaces/hours/memories"
@@ -348,7 +348,7 @@ def test_what_is_forgotten_is_what_was_shown(console: Console) -> None:
 
 
 def test_numbers_of_the_metadata_are_kept(console: Console) -> None:
-    """Also those that JavaScript has not, by an edit beside them and by a deletion that is undone."""
+    """Also numbers that JavaScript lacks, after an edit of other fields and an undone deletion."""
     path = f"{console.url}/v1/namespaces/numbers/memories"
     before = '{"flake": 12345678901234567890, "nanos": 1700000000123000000, "share": 1.0, "n": 1}'
     content = f'{{"memories": [{{"id": "a", "text": "It snows.", "metadata": {before}}}]}}'
@@ -446,7 +446,7 @@ def test_a_session_is_in_the_order_of_its_moments(console: Console) -> None:
 
 
 def test_other_directions_are_kept(console: Console) -> None:
-    """A name written from right to left stands before its date; a text begins at its own side and ends at the other."""
+    """A right-to-left name comes before its date; each text starts on the side of its own direction."""
     path = f"{console.url}/v1/namespaces/right/memories"
     memory = {"id": "a", "text": "שלום, Ana!", "speaker": "דנה", "session_id": "s"}
     httpx.post(path, json={"memories": [memory]}).raise_for_status()

@@ -1,4 +1,4 @@
-"""The page as such: its policy, its key, its colours, its width, and what axe finds in every view."""
+"""The page itself: its content policy, key, colours, width, and axe's findings in every view."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_colours_are_switched_and_kept(console: Console) -> None:
 
 
 def test_a_key_is_asked_for_and_stays_in_the_tab(new_console: Callable[..., Console], database_url: str) -> None:
-    """A wrong one is refused; the right one is kept in this tab only and is in no address."""
+    """A wrong one is refused; the right one is only kept in this tab, and in no address."""
     with on_a_port(settings_for(database_url, api_key="open sesame")) as address:
         add_sample(address, authorization="Bearer open sesame")
         console = new_console(address)
@@ -109,7 +109,7 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(new_console: Callable[..., Cons
 def test_a_key_of_any_letters_may_be_typed_while_something_is_written(
     new_console: Callable[..., Console], database_url: str
 ) -> None:
-    """A key that is refused locks nothing, and what is being written when another one is asked for is not lost."""
+    """A refused key locks nothing, and text being written when another key is needed is not lost."""
     with on_a_port(settings_for(database_url, api_key="ключ")) as address:
         console = new_console(address)
         page = console.open("memories?page=new")
@@ -169,7 +169,7 @@ def test_a_server_that_is_gone_is_said(console: Console) -> None:
 def test_wrong_addresses_are_said(console: Console, path: str, said: str) -> None:
     console.page.goto(f"{console.url}/{path}")
     expect(console.page.get_by_role("alert").first).to_contain_text(said)
-    console.page.wait_for_load_state("networkidle")  # a view asks for several things, all of which are missing
+    console.page.wait_for_load_state("networkidle")  # a view requests several things, all of which are missing
     console.faults[:] = [fault for fault in console.faults if "Failed to load resource" not in fault]
 
 

@@ -27,7 +27,7 @@ _LINES = """cell => {
 def test_a_running_job_is_shown_until_it_is_done(
     new_console: Callable[..., Console], database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And how far it is, without anything being pressed."""
+    """And its progress, without any click."""
     monkeypatch.setattr("retrieval.lifecycle.jobs.STALE_S", 3_600.0)  # nobody works on it
     with on_a_port(settings_for(database_url)) as address, psycopg.connect(database_url, autocommit=True) as db:
         add_sample(address)
@@ -44,7 +44,7 @@ def test_a_running_job_is_shown_until_it_is_done(
         expect(bar).to_be_hidden()
         expect(page.get_by_role("row").filter(has_text="reembed")).to_contain_text("done")
         assert httpx.get(f"{address}/v1/jobs").json()["jobs"][0]["state"] == "done"
-        page.close()  # it asks the server again and again, and must not once that is gone
+        page.close()  # it polls the server, and must stop before that is gone
 
 
 def test_what_could_not_be_read_is_read_again(console: Console) -> None:
@@ -61,7 +61,7 @@ def test_what_could_not_be_read_is_read_again(console: Console) -> None:
 
 
 def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], database_url: str) -> None:
-    """An answer that takes longer than five seconds is waited for, and asked for again only then."""
+    """An answer that takes longer than five seconds is awaited before the next request."""
     with on_a_port(settings_for(database_url)) as address:
         page = new_console(address).page
         held: list[Route] = []
@@ -77,14 +77,14 @@ def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], d
             page.clock.run_for(5_000)
         page.get_by_role("link", name="Ask", exact=True).click()
         expect(page.get_by_role("heading", name="Nothing stored yet")).to_be_visible()
-        page.close()  # it asks the server again and again, and must not once that is gone
+        page.close()  # it polls the server, and must stop before that is gone
 
 
 def test_figures_stay_in_one_line_on_a_phone(new_console: Callable[..., Console], server: str) -> None:
-    """And what may be longest, the table of the namespaces, comes last."""
+    """And the longest part, the table of the namespaces, comes last."""
     console = new_console(server, viewport={"width": 375, "height": 812})
     page = console.open("state")
     expect(page.get_by_role("heading", level=2).last).to_have_text("Namespaces")
     assert page.eval_on_selector_all("td.number", f"cells => Math.max(...cells.map({_LINES}))") == 1
     assert not console.is_too_wide()
-    page.close()  # it asks the server again and again, and must not once that is gone
+    page.close()  # it polls the server, and must stop before that is gone

@@ -1,4 +1,4 @@
-"""The view Tune: the ways to rank are evaluated by what was judged."""
+"""The view Tune: ways to rank are evaluated by judgements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JUDGED = 12
 
 @pytest.fixture
 def judged(server: str) -> str:
-    """The server, with questions of the sample and what answers them, as far as it has that."""
+    """The server, with questions of the sample and their answers, as far as it has them."""
     path = f"{server}/v1/namespaces/{NAMESPACE}"
     stored = {row["id"] for row in httpx.get(f"{path}/memories", params={"limit": 200}).json()["memories"]}
     answered = [(query.text, [one for one in query.relevant if one in stored]) for query in sample().queries]

@@ -1,4 +1,4 @@
-"""The shipped models, loaded once for the tests that put an engine together by themselves."""
+"""The shipped models, loaded once for tests that assemble an engine themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leg that fails or is late is named, and the others answer; all of them failing is an error."""
+"""A leg that fails or is late is reported, and the others answer; if all fail, it is an error."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from retrieval.types.search import Leg, Mode, SearchRequest
 from tests.turns import HashedEmbedder, uncached
 
 DEADLINE_S = 1.0
-"""Where a leg does not answer at all; the others have done so before."""
+"""For a leg that never answers; the others have answered before."""
 
 PATIENCE_S = 60.0
-"""Where all answer, however busy the machine is."""
+"""For legs that all answer, however busy the machine is."""
 QUERY = "Where did Caroline adopt Biscuit?"
 
 _LONE = structs.replace(DEFAULT.fixed, weights={Leg.VECTOR: 1.0, Leg.BM25: 0.0, Leg.GRAPH: 0.0})
@@ -52,7 +52,7 @@ PROFILES = {
 
 
 class Breaking:
-    """A leg that asks the real one and then raises, or sleeps, before it answers."""
+    """A leg that calls the real one, then raises, or sleeps before it answers."""
 
     def __init__(self, real: Retriever, *, sleeps_s: float | None = None) -> None:
         self._real = real
@@ -68,27 +68,27 @@ class Breaking:
 
 
 class Silent:
-    """A leg that never answers and asks for nothing; tells that it was `asked`."""
+    """A leg that never answers; `asked` is set when it is called."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()
 
     async def search(self, query: LegQuery) -> LegRanking:
-        """Wait for ever."""
+        """Wait forever."""
         self.asked.set()
         await asyncio.Event().wait()
         raise AssertionError(query)
 
 
 class Listening:
-    """The graph leg, with what it was told of the others."""
+    """The graph leg, recording the other legs' results that it gets."""
 
     def __init__(self, real: Retriever) -> None:
         self._real = real
         self.told: Mapping[Leg, LegRanking] = {}
 
     async def search(self, query: LegQuery) -> LegRanking:
-        """What the real one finds."""
+        """The real one's hits."""
 
         async def other_rankings() -> Mapping[Leg, LegRanking]:
             self.told = await query.other_rankings()
@@ -116,13 +116,13 @@ class SilentEmbedder(DeadEmbedder):
     """An embedding provider that keeps the connection and never answers."""
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Wait for ever."""
+        """Wait forever."""
         await asyncio.Event().wait()
         raise AssertionError(text)
 
 
 class Bench:
-    """A pipeline over a real database, some of whose parts may be broken."""
+    """A pipeline over a real database, with parts that may be broken."""
 
     def __init__(self, pool: Pool, embedder: OnnxEmbedder) -> None:
         self.pool = pool
@@ -178,7 +178,7 @@ async def bench(pool: Pool, embedder: OnnxEmbedder) -> Bench:
 @pytest.mark.parametrize("mode", [Mode.ADAPTIVE, Mode.HYBRID])
 @pytest.mark.parametrize("broken", list(Leg))
 async def test_a_leg_that_raises(bench: Bench, broken: Leg, mode: Mode) -> None:
-    """Its reason is one line, and it has no part in the answer."""
+    """Its reason is one line, and it contributes nothing to the answer."""
     legs = bench.legs()
     answer = await bench.search({**legs, broken: Breaking(legs[broken])}, mode)
     assert [(each.leg, each.reason) for each in answer.degraded] == [
@@ -191,7 +191,7 @@ async def test_a_leg_that_raises(bench: Bench, broken: Leg, mode: Mode) -> None:
 
 @pytest.mark.parametrize("broken", list(Leg))
 async def test_a_leg_that_is_late(bench: Bench, broken: Leg) -> None:
-    """Nobody waits for it beyond its deadline, and its connection is not lost."""
+    """It is not awaited beyond its deadline, and its connection is not lost."""
     legs = bench.legs()
     await bench.search(legs)
     for _ in range(2):
@@ -207,7 +207,7 @@ async def test_a_leg_that_is_late(bench: Bench, broken: Leg) -> None:
 
 @pytest.mark.parametrize("silent", [[Leg.VECTOR], [Leg.BM25], [Leg.VECTOR, Leg.BM25]])
 async def test_a_leg_that_never_answers_does_not_take_the_graph_leg_along(bench: Bench, silent: list[Leg]) -> None:
-    """It walks on from what the others have found by then, in time for the answer."""
+    """It walks on from the others' results so far, in time for the answer."""
     legs = bench.legs()
     listening = Listening(legs[Leg.GRAPH])
     await bench.search(legs)
@@ -222,7 +222,7 @@ async def test_a_leg_that_never_answers_does_not_take_the_graph_leg_along(bench:
 
 
 async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
-    """Best first, those of legs that raised not among them; and nothing when it runs alone."""
+    """Best first, without legs that raised; and nothing when it runs alone."""
     legs = bench.legs()
     listening = Listening(legs[Leg.GRAPH])
     answer = await bench.search({**legs, Leg.GRAPH: listening})
@@ -238,7 +238,7 @@ async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
 
 
 async def test_a_remembered_embedding_changes_nothing(bench: Bench) -> None:
-    """Legs are answered, deadlines and failures included, as where they wait for it."""
+    """Answers, deadlines and failures are the same as when legs wait for it."""
     legs, embedder = bench.legs(), CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
     expected = await bench.search(legs)
     for _ in range(2):  # the first has to wait for the embedding
@@ -288,7 +288,7 @@ async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(bench: B
 
 
 async def test_learned_weights_count_only_where_every_leg_answered(bench: Bench) -> None:
-    """What a leg did not say is no evidence."""
+    """A missing leg is no evidence."""
     legs = bench.legs()
     whole = await bench.search(legs)
     assert "what the legs found" in whole.weighting.reason
@@ -300,7 +300,7 @@ async def test_learned_weights_count_only_where_every_leg_answered(bench: Bench)
 
 
 async def test_all_legs_failing_is_an_error(bench: Bench) -> None:
-    """Never an empty answer; the reasons are told."""
+    """Never an empty answer; the error has the reasons."""
     legs = bench.legs()
     with pytest.raises(AllLegsFailed, match=r"vector: ConnectionResetError.*bm25: .*graph: "):
         await bench.search({leg: Breaking(retriever) for leg, retriever in legs.items()})
@@ -310,7 +310,7 @@ async def test_all_legs_failing_is_an_error(bench: Bench) -> None:
 
 
 async def test_a_dead_embedder_takes_the_vector_leg_only(bench: Bench) -> None:
-    """BM25 and graph answer, the classifier goes by the words alone."""
+    """BM25 and graph answer, the classifier uses only the words."""
     answer = await bench.search(bench.legs(), embedder=DeadEmbedder())
     assert [(each.leg, each.reason) for each in answer.degraded] == [
         ("vector", f"ConnectionError: no embedder for {len(QUERY)} characters")
@@ -334,7 +334,7 @@ async def test_a_write_without_embeddings_stores_nothing(bench: Bench) -> None:
 
 
 async def test_legs_that_do_not_count_do_not_answer_alone(bench: Bench) -> None:
-    """An intent may go by one leg; when that fails there is no answer, and for other intents there is."""
+    """An intent may weigh only one leg: if that fails there is no answer, while other intents have one."""
     legs = bench.legs()
     broken = {**legs, Leg.VECTOR: Breaking(legs[Leg.VECTOR])}
     with pytest.raises(AllLegsFailed, match="no leg that counts answered: vector: ConnectionResetError"):

@@ -1,4 +1,4 @@
-"""What no client should send, over a real connection: refused by name or answered sensibly, and nothing left behind."""
+"""Abusive requests over a real connection: refused by name or answered sensibly, with nothing left behind."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_bad_lines_of_a_stream(client: httpx.Client, database_url: str) -> None:
 
 
 def test_odd_texts_are_stored_and_found(client: httpx.Client, subtests: pytest.Subtests) -> None:
-    """Emoji, stop words, underscores, marks alone: taken as text, title, query and name of an entity."""
+    """Emoji, stop words, underscores, only marks: accepted as text, title, query and name of an entity."""
     for number, text in enumerate(ODD_BUT_FINE):
         with subtests.test(text=text[:20]):
             memory = {"id": f"odd{number}", "text": text, "title": text[:1_000], "speaker": text[:256]}
@@ -135,12 +135,12 @@ CHUNKED = (
 
 
 def connected(client: httpx.Client) -> socket.socket:
-    """A connection of its own to the server."""
+    """A separate connection to the server."""
     return socket.create_connection((client.base_url.host, client.base_url.port or 80), PATIENCE_S)
 
 
 def is_cut_off(connection: socket.socket, pieces: Iterable[bytes], *, pause_s: float = 0) -> bool:
-    """Whether the server closes a connection before it has taken all pieces."""
+    """Whether the server closes a connection before it has read all pieces."""
     try:
         for piece in pieces:
             connection.sendall(piece)
@@ -162,7 +162,7 @@ def is_cut_off(connection: socket.socket, pieces: Iterable[bytes], *, pause_s: f
     ids=["address", "header", "headers", "trailers", "extension"],
 )
 def test_what_has_no_end_beside_a_body_is_cut_off(client: httpx.Client, start: bytes, rest: bytes) -> None:
-    """Nobody needs a key for it, and the server would keep all of it."""
+    """It needs no key, and the server would store all of it."""
     piece = rest * (65_536 // len(rest))
     with connected(client) as connection:
         connection.sendall(start)
@@ -178,7 +178,7 @@ def test_a_long_request_line_is_read(client: httpx.Client) -> None:
 
 
 def test_a_client_that_does_not_finish_its_headers(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not waited for, whether it sends nothing or a byte now and then; one that is slow with a body is."""
+    """It times out, whether it sends nothing or a byte now and then; a slow body does not."""
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 2)
     with connected(client) as silent, connected(client) as slow, connected(client) as body:
         body.sendall(CHUNKED)

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a request, the answer is a problem that names the field, and nothing is stored."""
+"""Whatever the fault of a request, the answer is a problem that names the field, and nothing is stored."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEMORIES = "/v1/namespaces/a/memories"
 DOCUMENTS = "/v1/namespaces/a/documents"
 
 DEEP = b"[" * 100 + b"]" * 100
-"""One level of nesting too many where it stands in an object."""
+"""One level of nesting too many for a place in an object."""
 
 BAD_SEARCHES: list[tuple[bytes, list[object]]] = [
     (b"", []),
@@ -179,7 +179,7 @@ async def test_a_bad_memory_alone_is_refused(
 
 
 async def test_a_bad_memory_rejects_only_itself(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """201 for the batch with one good memory, whose neighbours name their places; so do lines of a stream."""
+    """201 for a batch with one valid memory, with the places of the invalid ones; so for lines of a stream."""
     for number, (memory, loc) in enumerate(BAD_MEMORIES):
         with subtests.test(memory=memory[:80]):
             good = json.dumps({"id": f"good-{number}", "text": "Good."}).encode()
@@ -197,7 +197,7 @@ async def test_a_bad_memory_rejects_only_itself(client: httpx.AsyncClient, subte
 
 
 async def test_bad_batches(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """What is wrong with the batch as a whole is a 422."""
+    """A fault of the whole batch is a 422."""
     too_many = json.dumps({"memories": [{"text": "x"}] * 1_001}).encode()
     for body, loc in (
         (b'{"memories": []}', ["memories"]),
@@ -251,7 +251,7 @@ async def test_a_time_whose_plus_was_not_encoded(client: httpx.AsyncClient) -> N
 
 
 async def test_parameters_that_there_are_not(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """What was meant is named, or where it belongs."""
+    """The error says what was probably meant, or where it belongs."""
     for method, path, meant in (
         ("GET", f"{MEMORIES}?limt=3", "did you mean `limit`?"),
         ("POST", f"{SEARCH}?top_k=3", "fields are sent in the body"),
@@ -263,7 +263,7 @@ async def test_parameters_that_there_are_not(client: httpx.AsyncClient, subtests
 
 
 async def test_bad_namespaces(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """A name that cannot be one is a 422, on reads and on writes."""
+    """An invalid name is a 422, on reads and writes."""
     for name in ("a" * 300, "a%2Fb", "a%20b", "a%00", "a%0A", "%F0%9F%98%80", "%ff"):
         with subtests.test(name=name):
             assert _locs(problem_of(await client.get(f"/v1/namespaces/{name}"), 422)) == [["namespace"]]
@@ -273,7 +273,7 @@ async def test_bad_namespaces(client: httpx.AsyncClient, subtests: pytest.Subtes
 
 
 async def test_namespaces_that_a_path_loses_are_refused_on_writing(client: httpx.AsyncClient) -> None:
-    """`.` and `..`, which clients and proxies take for steps of the path; one that is there can still be read."""
+    """`.` and `..`, which clients and proxies treat as path steps; existing ones can still be read."""
     for name in ("%2E", "%2E%2E"):
         added = await client.post(f"/v1/namespaces/{name}/memories", json={"memories": [{"text": "x"}]})
         assert _locs(problem_of(added, 422)) == [["namespace"]]
@@ -311,7 +311,7 @@ async def test_media_types(client: httpx.AsyncClient, subtests: pytest.Subtests)
 
 
 async def test_compressed_bodies(client: httpx.AsyncClient) -> None:
-    """415 that says so: they are not taken for broken JSON."""
+    """415 that says so, not an error about broken JSON."""
     body = gzip.compress(b'{"query": "a"}')
     for path, media_type in ((SEARCH, "application/json"), (f"{MEMORIES}/bulk", "application/x-ndjson")):
         headers = {"content-type": media_type, "content-encoding": "gzip"}
@@ -323,7 +323,7 @@ async def test_compressed_bodies(client: httpx.AsyncClient) -> None:
 
 
 async def test_deeply_nested_bodies(client: httpx.AsyncClient) -> None:
-    """A 422, not a crash, however deep; what is just not too deep goes in and comes out."""
+    """A 422, not a crash, however deep; the deepest allowed value is stored and read."""
     for depth in (101, 400, 1_000, 5_000, 100_000):
         nested = b"[" * depth + b"]" * depth
         body = b'{"query": "a", "filters": {"metadata": {"a": ' + nested + b"}}}"
@@ -341,7 +341,7 @@ async def test_deeply_nested_bodies(client: httpx.AsyncClient) -> None:
 
 
 async def test_the_first_and_the_last_time_come_back(client: httpx.AsyncClient) -> None:
-    """In whatever zone; and they can be asked for."""
+    """In any zone; and they can be searched for."""
     first, last = "0002-01-01T23:59:00+23:59", "9998-12-31T00:00:59.999999-23:59"
     memory = {"id": "old", "text": "An old memory.", "created_at": first, "expires_at": last}
     assert (await client.post(MEMORIES, json={"memories": [memory]})).status_code == 201

@@ -1,4 +1,4 @@
-"""The OpenAPI document and the API pages say what the server does."""
+"""The OpenAPI document and the API pages match the server."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.gates import report_on
 from tests.serving import client_of, settings_for
 
 PAGES = {("GET", "/"), ("GET", "/console/{name}")}
-"""The console's files, which are no part of the API."""
+"""The console's files, which are not part of the API."""
 
 FREE_FIELDS = {"metadata", "timings_ms", "terms", "ndcg", "measures"}
-"""Fields of answers whose own fields are a caller's, or tell what happened to be done: examples show some of them."""
+"""Fields of answers whose keys are the caller's, or depend on what was done: examples show some of them."""
 
 PROMISED = {
     ("GET", "/health/live"), ("GET", "/health/ready"), ("GET", "/version"), ("GET", "/metrics"), ("GET", "/docs"),
@@ -88,7 +88,7 @@ async def test_it_documents_the_contract(database_url: str) -> None:
 
 
 def test_no_route_is_left_out() -> None:
-    """Every handler is in the document, but for those that show the document."""
+    """Every handler is in the document, except those that show the document."""
     app = create_app(Settings())
     routes = {
         (str(method), route.path_format)
@@ -140,7 +140,7 @@ async def test_the_key_is_documented_where_there_is_one(database_url: str) -> No
 
 
 async def test_the_pages_load_nothing_from_elsewhere(database_url: str) -> None:
-    """They work without a network: no script, no image, no style sheet, no font, no import."""
+    """They work without a network: no external script, image, style sheet, font or import."""
     async with client_of(create_app(settings_for(database_url))) as client:
         answer = await client.get("/docs")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
@@ -154,7 +154,7 @@ async def test_the_pages_load_nothing_from_elsewhere(database_url: str) -> None:
 
 
 async def test_the_pages_examples_work(database_url: str) -> None:
-    """The documented requests, sent in the order of a first use, are answered as documented."""
+    """The documented requests, sent in the order of first use, are answered as documented."""
     app = create_app(settings_for(database_url))
     async with client_of(app) as client:
         await _promote_something(app.state.api.engine.profiles)
@@ -180,7 +180,7 @@ async def test_the_pages_examples_work(database_url: str) -> None:
 
 
 def _not_shown(answer: Any, example: Any, *path: str) -> set[tuple[str, ...]]:
-    """The fields of an answer that its example lacks; null and empty in the example stand for what may be there."""
+    """The fields of an answer that its example lacks; null and empty values in the example match anything."""
     if isinstance(answer, list) and isinstance(example, list) and example:
         lacking = (set.intersection(*(_not_shown(each, one, *path) for one in example)) for each in answer)
         return set().union(*lacking)
@@ -216,6 +216,6 @@ async def _send_example(client: httpx.AsyncClient, method: str, path: str, opera
 
 
 def test_data_folder_is_not_touched(tmp_path: Path) -> None:
-    """Making an application opens nothing: the engine starts with the application."""
+    """Creating an application opens nothing: the engine starts with the application."""
     create_app(Settings(data_dir=tmp_path / "unused"))
     assert not (tmp_path / "unused").exists()

@@ -1,4 +1,4 @@
-"""Errors, keys, request ids: what holds for every answer."""
+"""Errors, keys and request ids of every answer."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from tests.serving import client_of, problem_of, served, settings_for, until_rea
     ],
 )
 def test_status_of_each_error(error: Exception, status: int) -> None:
-    """The table holds for subclasses; what is not in it is a 500 that says nothing of its cause."""
+    """The table applies to subclasses; any other error is a 500 without its cause."""
     found = problems.describe(error)
     assert found.status_code == status
     assert (str(error) in found.detail) == (status != 500)
 
 
 def test_what_the_machine_has_not_enough_of_is_told_without_the_files_name() -> None:
-    """It passes, unlike a defect of ours such as a file that is not there."""
+    """It is temporary, unlike a defect of ours such as a missing file."""
     found = problems.describe(OSError(errno.ENOSPC, "No space left on device", "/var/tmp/held"))
     assert (found.status_code, found.detail.endswith(": No space left on device")) == (503, True)
     assert problems.describe(FileNotFoundError(errno.ENOENT, "No such file", "/var/tmp/held")).status_code == 500
@@ -79,7 +79,7 @@ async def test_options(client: httpx.AsyncClient) -> None:
 
 
 async def test_an_unexpected_error(database_url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A 500 that tells nothing of its cause; the log has it under the request's id. So do 503s, by name."""
+    """A 500 without its cause, which the log has under the request's id. So do 503s, by name."""
     for error, status in ((ZeroDivisionError("of all things"), 500), (StoreUnavailable("the database is away"), 503)):
         app = create_app(settings_for(database_url))
         async with client_of(app) as client:
@@ -105,7 +105,7 @@ async def test_not_ready(database_url: str) -> None:
 
 
 async def test_request_ids(client: httpx.AsyncClient) -> None:
-    """Every answer bears one: the caller's if it is plain, else a new one."""
+    """Every answer has one: the caller's if it is plain, else a new one."""
     for path in ("/health/live", "/nothing/here", "/v1/namespaces/unheard-of"):
         assert len((await client.get(path)).headers["x-request-id"]) >= 16
     assert (await client.get("/version", headers={"x-request-id": "mine-1"})).headers["x-request-id"] == "mine-1"
@@ -133,7 +133,7 @@ async def test_the_key(database_url: str) -> None:
 async def test_an_address_that_sends_too_much_is_told_when_to_come_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Wrong keys and paths that do not exist count; probes, other addresses and what was refused do not."""
+    """Wrong keys and unknown paths count; probes, other addresses and refused requests do not."""
     now_s = 100.0
     monkeypatch.setattr(rate_limit, "time", Mock(monotonic_ns=lambda: int(now_s * 1e9)))
     app = create_app(settings_for(database_url, rate_limit=3, api_key="open-sesame"))
@@ -175,7 +175,7 @@ async def test_an_ipv6_network_is_one_address(database_url: str) -> None:
 async def test_the_key_is_compared_in_time_that_says_nothing_of_it(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What takes no longer the more of it is right cannot be seen from outside, only that this function is asked."""
+    """Constant time cannot be observed from outside, only that this function is called."""
     compared: list[tuple[bytes, bytes]] = []
 
     def noting(given: bytes, right: bytes) -> bool:
@@ -191,6 +191,6 @@ async def test_the_key_is_compared_in_time_that_says_nothing_of_it(
 
 
 async def test_no_other_origin_may_read(client: httpx.AsyncClient) -> None:
-    """No CORS header unless somebody asks for it in the settings."""
+    """No CORS header unless the settings ask for it."""
     answer = await client.get("/version", headers={"origin": "https://elsewhere.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]

@@ -1,4 +1,4 @@
-"""What every leg keeps, whatever it searches by."""
+"""The contract of every leg."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def painted(id_: str, what: str, **fields: object) -> MemoryInput:
 
 
 class Bench:
-    """One leg over a database with what is put into it."""
+    """One leg over a database that the test fills."""
 
     def __init__(self, leg: Leg, pool: Pool, embedder: OnnxEmbedder) -> None:
         self.leg = leg
@@ -67,7 +67,7 @@ class Bench:
         self._retriever = RETRIEVERS[leg](pool)
 
     async def add(self, *memories: MemoryInput, namespace: str = "n") -> None:
-        """Store memories, all of which must be taken."""
+        """Store memories, all of which must be accepted."""
         assert {result.status for result in await self._ingest.add(namespace, memories)} == {"created"}
 
     async def delete(self, id_: str) -> None:
@@ -75,7 +75,7 @@ class Bench:
         await self._ingest.delete("n", id_)
 
     async def hits(self, text: str = QUERY, *, namespace: str = "n", **changes: object) -> tuple[Hit, ...]:
-        """What the leg answers, checked for what holds of every answer."""
+        """The leg's answer, checked for what holds for every answer."""
         ask = Ask(text=text, namespace=namespace, embedding=self._embedding_of(text), fan_out=50, explain=True)
         ask = replace(ask, **changes)  # type: ignore[arg-type]
         ranking = await self._mirrored.search(self._retriever, ask)
@@ -87,7 +87,7 @@ class Bench:
         return ranking.hits
 
     async def ids(self, text: str = QUERY, **changes: object) -> list[str]:
-        """The ids of what the leg answers."""
+        """The ids of the leg's answer."""
         return [hit.id for hit in await self.hits(text, **changes)]  # type: ignore[arg-type]
 
     def _embedding_of(self, text: str) -> Callable[[], Awaitable[NDArray[np.float32]]]:
@@ -100,7 +100,7 @@ async def bench(request: pytest.FixtureRequest, pool: Pool, embedder: OnnxEmbedd
 
 
 async def test_it_finds_what_was_stored(bench: Bench) -> None:
-    """And a hit of the graph leg says how it was reached."""
+    """And hits of the graph leg have a path."""
     await bench.add(painted("a", "the barn"), MemoryInput(id="b", text="Bread needs flour and water."))
     hits = await bench.hits()
     assert hits[0].id == "a"
@@ -116,7 +116,7 @@ async def test_an_empty_namespace_has_no_hits(bench: Bench) -> None:
 
 
 async def test_fan_out_cuts_the_same_ranking(bench: Bench) -> None:
-    """The first hits are the same however many are asked for."""
+    """The first hits do not depend on how many are requested."""
     await bench.add(*(painted(f"m{at:02}", f"barn {at} {'red ' * at}") for at in range(30)))
     whole = await bench.hits()
     assert len(whole) == 30
@@ -125,7 +125,7 @@ async def test_fan_out_cuts_the_same_ranking(bench: Bench) -> None:
 
 
 async def test_ties_go_by_id(bench: Bench) -> None:
-    """And not by the order of insertion, also where the cut goes through equal scores."""
+    """And not by the order of insertion, even if the cut goes through equal scores."""
     for id_ in ("d", "b", "e", "a", "c"):
         await bench.add(painted(id_, "the barn"))
     hits = await bench.hits()
@@ -185,7 +185,7 @@ async def test_only_what_is_visible(bench: Bench) -> None:
 
 
 async def test_nothing_crosses_a_namespace(bench: Bench) -> None:
-    """Neither memories nor statistics: another tenant's rows change no score."""
+    """Neither memories nor statistics leak: another tenant's rows change no score."""
     await bench.add(painted("a", "the barn"), painted("b", "the old red barn"))
     before = await bench.hits()
     await bench.add(*(painted(id_, "the barn") for id_ in ("a", "b", "c", "d")), namespace="other")
@@ -195,7 +195,7 @@ async def test_nothing_crosses_a_namespace(bench: Bench) -> None:
 
 
 async def test_odd_queries_and_texts(bench: Bench) -> None:
-    """Any script is stored and asked for without failure; what is found is there."""
+    """Any script can be stored and searched; every hit exists."""
     texts = ["🎉🎉", "我喜欢北京烤鸭", "Ünal kaufte Äpfel in Zürich", "שלום עולם", "the of", "o\u0301\u0301", "_"]
     await bench.add(*(MemoryInput(id=f"m{at}", text=text) for at, text in enumerate(texts)))
     for text in (*ODD_QUERIES, *texts):
@@ -233,7 +233,7 @@ async def test_a_turn_that_fits_comes_before_those_around_it(bench: Bench) -> No
 
 
 async def test_filters_hold_in_a_chat(bench: Bench) -> None:
-    """For what is found by its own words as for what is found through others."""
+    """For memories found by their own words as for those found through others."""
     await bench.add(*talk(), *talk("other", "o", speaker="Zoe"))
     for filters, expected in (
         (Filters(session_id=["s"]), {f"t{at}" for at in range(len(TALK))}),
@@ -248,7 +248,7 @@ async def test_filters_hold_in_a_chat(bench: Bench) -> None:
 
 
 async def test_a_deleted_turn_leaves_no_trace(bench: Bench) -> None:
-    """A chat without it answers as one that never had it."""
+    """Without it, a chat is answered as if it never had it."""
     await bench.add(*talk(), *(painted(f"m{at}", f"barn {at}") for at in range(5)))
     await bench.delete("t1")
     left = await bench.hits()
@@ -278,7 +278,7 @@ async def test_the_order_of_arrival_changes_nothing(bench: Bench) -> None:
     for name in ("in order", "backwards"):
         hits = await bench.hits(namespace=name)
         assert {hit.id: hit.score for hit in hits} == pytest.approx({hit.id: hit.score for hit in at_once}, abs=1e-3)
-        if bench.leg is not Leg.VECTOR:  # stored vectors are mixed from rounded ones, as the neighbours were then
+        if bench.leg is not Leg.VECTOR:  # stored vectors are mixed from the rounded ones of that moment
             assert [hit.id for hit in hits] == [hit.id for hit in at_once]
 
 

@@ -1,4 +1,4 @@
-"""PostgreSQL servers of a test's own."""
+"""A test's own PostgreSQL servers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.processes import new_data_dir, quit_postgres_in
 
 @pytest.fixture(scope="session")
 def template() -> Iterator[Path]:
-    """A data folder in which Trivet was used before, without rows, to be copied: that is quicker than to make one."""
+    """A data folder in which Trivet was used before, without rows; copying it is faster than making one."""
     with new_data_dir() as folder:
         server = EmbeddedPostgres(folder, settings=FAST)
         asyncio.run(migrate(server.start()))
         server.stop()
         pgdata = folder / "postgres"
-        run_program("pg_resetwal", "--wal-segsize", "1", "-D", pgdata, owner=pgdata)  # there is less to copy
+        run_program("pg_resetwal", "--wal-segsize", "1", "-D", pgdata, owner=pgdata)  # less to copy
         with (pgdata / "postgresql.conf").open("a", encoding="utf-8") as conf:
             conf.write("fsync = off\n")
         yield folder
@@ -35,7 +35,7 @@ def template() -> Iterator[Path]:
 
 @pytest.fixture
 def servers() -> Iterator[Servers]:
-    """None yet; those that a test makes are ended after it."""
+    """None yet; those that a test starts are ended after it."""
     with database_folder() as folder:
         yield Servers(folder)
         quit_postgres_in(folder)
@@ -53,7 +53,7 @@ def primary(servers: Servers, template: Path) -> Server:
 
 @pytest.fixture
 async def process(servers: Servers, primary: Server) -> AsyncIterator[Process]:
-    """What a server process has, over whichever server is at the address."""
+    """A server process over whichever PostgreSQL is at the address."""
     async with open_pool(servers.url, 3) as pool:
         process = Process(pool)
         yield process

@@ -1,4 +1,4 @@
-"""PostgreSQL servers of a test's own, to be killed and copied, at an address that may come to be another's."""
+"""A test's own PostgreSQL servers, to kill and copy, at an address that can be given to another one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from retrieval.store.embedded.instance import DATABASE
 from retrieval.store.embedded.programs import is_root, run_program
 
 WITHIN_S = 30.0
-"""How long anything may take before a test gives up."""
+"""Maximum time of anything before a test gives up."""
 
 FAST = {"fsync": "off", "shared_buffers": "64MB"}
 """Settings of a PostgreSQL that does not wait for the disk."""
@@ -34,11 +34,11 @@ _SETTINGS = {
     "shared_buffers": "64MB",
     "wal_level": "replica",
 }
-"""Nothing but the test writes the log. What a killed process has handed to the system is not lost without fsync."""
+"""Only the test writes the log. Without fsync, data that a killed process handed to the system are not lost."""
 
 
 class Server:
-    """PostgreSQL on a data folder of its own."""
+    """PostgreSQL on its own data folder."""
 
     def __init__(self, pgdata: Path, address: Path) -> None:
         self._cluster = Cluster(pgdata)
@@ -46,19 +46,19 @@ class Server:
 
     @property
     def pgdata(self) -> Path:
-        """Its data folder, which need not be there yet."""
+        """Its data folder, which need not exist yet."""
         return self._cluster.pgdata
 
     def start(self) -> None:
-        """Start it, crash recovery included."""
+        """Start it, including crash recovery."""
         self._cluster.start(_SETTINGS)
 
     def stop(self) -> None:
-        """Stop it as one should."""
+        """Stop it cleanly."""
         self._cluster.stop()
 
     def serve(self) -> None:
-        """Give it the address at which Trivet looks for its database."""
+        """Give it the address where Trivet connects."""
         self._address.unlink(missing_ok=True)
         self._address.symlink_to(self._cluster.socket_folder())
 
@@ -75,7 +75,7 @@ class Server:
             time.sleep(0.01)
 
     def child(self, kind: str) -> psutil.Process:
-        """The child that is called so; waits for it, since a standby's connection may be lost and made again."""
+        """The child with that name; waits for it, since a standby may reconnect."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             with suppress(psutil.NoSuchProcess):
@@ -86,19 +86,19 @@ class Server:
         raise AssertionError(f"the server has no {kind}")
 
     def one(self, statement: str) -> Any:
-        """The first value of the answer to a statement, over a connection of its own."""
+        """The first value of a statement's result, over a separate connection."""
         with psycopg.connect(self.url, autocommit=True) as db:
             row = db.execute(statement.encode()).fetchone()
         return row and row[0]
 
     @property
     def url(self) -> str:
-        """Its own URL, whatever the address stands for."""
+        """Its own URL, independent of the address."""
         return _url(Path(self._cluster.socket_folder()))
 
     @property
     def next_xid(self) -> int:
-        """The next number of a transaction, about."""
+        """Approximately the next transaction number."""
         return int(self.one("select pg_snapshot_xmax(pg_current_snapshot())::text"))
 
     def back_up(self, copy: Server, *options: str) -> None:
@@ -108,7 +108,7 @@ class Server:
         run_program("pg_basebackup", "-U", "postgres", "-c", "fast", "--no-sync", *where, *options, owner=copy.pgdata)
 
     async def has_replayed(self, primary: Server) -> None:
-        """Wait until a standby has all that its primary has written by now."""
+        """Wait until a standby has everything its primary has written so far."""
         lsn = primary.one("select pg_current_wal_flush_lsn()")
 
         async def is_there() -> bool:
@@ -133,14 +133,14 @@ class Servers:
         return _url(self.folder / "address")
 
     def new(self) -> Server:
-        """A server that is not there yet."""
+        """A server that does not run yet."""
         server = Server(self.folder / f"server{len(self._loaded)}", self.folder / "address")
         self._loaded.append(server)
         return server
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until something holds."""
+    """Wait until a condition holds."""
     async with asyncio.timeout(WITHIN_S):
         while not await holds():  # noqa: ASYNC110  # other processes tell nobody
             await asyncio.sleep(0.02)

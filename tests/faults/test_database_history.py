@@ -1,4 +1,4 @@
-"""A server process lives on while its database loses the end of its history."""
+"""A server process keeps running while its database loses the end of its history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.faults.servers import Server, Servers, until
 from tests.integration.index.test_registry import Process, assert_right, memory
 
 LOST = 20
-"""Transactions whose numbers are given out again."""
+"""Transactions whose numbers are used again."""
 
 
 async def written(process: Process, *ids: str) -> None:
@@ -33,7 +33,7 @@ async def written(process: Process, *ids: str) -> None:
 
 
 def lose_transactions(server: Server) -> None:
-    """Transactions that others see to have ended, and whose records a crash loses."""
+    """Transactions that others see as committed, and whose records a crash loses."""
     with psycopg.connect(server.url, autocommit=True) as db:
         for _ in range(LOST):
             with db.transaction(force_rollback=True):
@@ -44,10 +44,10 @@ def lose_transactions(server: Server) -> None:
 async def test_numbers_of_transactions_are_given_out_again_after_a_crash(
     process: Process, primary: Server, crash: str
 ) -> None:
-    """Of PostgreSQL as a whole, or of one of its processes, after which it starts anew without a new postmaster."""
+    """Of all of PostgreSQL, or of one of its processes, after which it restarts without a new postmaster."""
     await process.ingest.add("n", [memory("a")])
     wal_writer = primary.child("walwriter")
-    wal_writer.send_signal(signal.SIGSTOP)  # what is not waited for is not flushed
+    wal_writer.send_signal(signal.SIGSTOP)  # so that asynchronous commits are not flushed
     lose_transactions(primary)
     assert await process.ids("boats") == {"a"}
     before = primary.next_xid
@@ -67,7 +67,7 @@ async def test_numbers_of_transactions_are_given_out_again_after_a_crash(
 async def test_another_server_takes_over_that_lacks_the_last_commits(
     process: Process, servers: Servers, primary: Server
 ) -> None:
-    """Their numbers and their memories' ordinals are given out again, to others."""
+    """Their numbers and their memories' ordinals are used again by others."""
     await process.ingest.add("n", [memory("a")])
     standby = servers.new()
     primary.back_up(standby, "-R")
@@ -104,7 +104,7 @@ async def test_an_older_state_is_restored(process: Process, servers: Servers, pr
 
 
 async def test_a_dump_is_restored(process: Process, primary: Server) -> None:
-    """Into the database as it is, while connections to it live on."""
+    """Into the existing database, while connections to it stay open."""
     await process.ingest.add("n", [memory("a")])
     dump = primary.pgdata / "dump"
     run_program("pg_dump", "-Fc", "--exclude-extension=vector", "-f", dump, "-d", primary.url, owner=primary.pgdata)

@@ -39,7 +39,7 @@ def add(server: Serving, **fields: str) -> int:
 
 
 def found(server: Serving) -> list[str]:
-    """The ids that a search gives; none while it fails."""
+    """The ids that a search returns; none while it fails."""
     url = f"{server.url}/v1/namespaces/a/search"
     answer = httpx.post(url, json={"query": "Who moved to Porto?"}, timeout=PATIENCE_S)
     return [each["id"] for each in answer.json()["results"]] if answer.status_code == 200 else []
@@ -47,7 +47,7 @@ def found(server: Serving) -> list[str]:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_postgres_is_started_again(data_dir: Path, workers: int) -> None:
-    """Once, however many processes of the server share it; what was acknowledged is there."""
+    """Once, however many processes of the server share it; acknowledged writes are kept."""
     with serving(TRIVET_DATA_DIR=str(data_dir), workers=workers) as server:
         assert server.said().count(f"The embedded database is in {data_dir}\n") == 1
         assert add(server) == 201
@@ -80,7 +80,7 @@ def test_a_killed_backend_ends_postgres_which_is_started_again(data_dir: Path) -
 
 
 def test_a_busy_orphan_of_a_killed_postgres_is_no_obstacle(data_dir: Path) -> None:
-    """It does not notice that its server is gone, and holds its memory."""
+    """It does not notice that its server is gone, and holds shared memory."""
     server = EmbeddedPostgres(data_dir, settings=FAST)
     url = server.start()
     try:
@@ -122,7 +122,7 @@ def test_postgres_out_of_disk_space_comes_back_once_there_is_room(data_dir: Path
 
 
 def test_liveness_fails_while_postgres_cannot_be_started(data_dir: Path) -> None:
-    """A supervisor that restarts the server is of use then; once PostgreSQL runs, all is well."""
+    """Then a supervisor that restarts the server helps; once PostgreSQL runs, everything works."""
     with serving(TRIVET_DATA_DIR=str(data_dir)) as server:
         assert status(f"{server.url}/health/live") == 200
         version = data_dir / "postgres" / "PG_VERSION"
@@ -137,7 +137,7 @@ def test_liveness_fails_while_postgres_cannot_be_started(data_dir: Path) -> None
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_server_whose_data_folder_is_gone_ends_and_says_so(data_dir: Path, workers: int) -> None:
-    """Never does it go on with an empty database."""
+    """It never continues with an empty database."""
     with serving(TRIVET_DATA_DIR=str(data_dir), workers=workers) as server:
         (data_dir / "postgres").rename(data_dir / "gone")
         try:
@@ -171,7 +171,7 @@ def url_of(data_dir: Path) -> str:
 
 
 def use_up_the_log(data_dir: Path) -> None:
-    """Have PostgreSQL begin one file of its write-ahead log after the other."""
+    """Make PostgreSQL begin one write-ahead log file after another."""
     with psycopg.connect(url_of(data_dir), autocommit=True) as db:
         while True:
             db.execute("select pg_logical_emit_message(false, 'x', 'x'), pg_switch_wal()")
@@ -179,7 +179,7 @@ def use_up_the_log(data_dir: Path) -> None:
 
 @contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
-    """A disk with room for hardly more than a new database."""
+    """A disk with hardly more room than a new database needs."""
     used = folder.rename(folder.with_name("used"))
     with disk(folder, "160m"):
         subprocess.run(("cp", "-a", used / "postgres", folder), check=True)
@@ -191,7 +191,7 @@ def small_disk(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def disk(folder: Path, size: str) -> Iterator[None]:
-    """A disk of its own for a new folder."""
+    """A separate disk for a new folder."""
     folder.mkdir()
     mount = ("mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", str(folder))
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:

@@ -1,4 +1,4 @@
-"""A first start that is killed on its way does not keep the next one from starting."""
+"""A first start that is killed halfway does not prevent the next one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EmbeddedPostgres(Path(sys.argv[1])).start()
     ],
 )
 def test_the_next_start_succeeds(begun: str) -> None:
-    """At once: what the killed one had started may still be at work."""
+    """At once: processes that the killed one had started may still run."""
     with new_data_dir() as data_dir:
         process = unheard("-c", START, data_dir)
         until((data_dir / begun).exists)

@@ -1,4 +1,4 @@
-"""A file of an index outlives the database's restarts, and is not used where the database lacks what it holds."""
+"""An index file survives the database's restarts, and is not used if the database lacks some of its data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def a_process(servers: Servers, folder: Path) -> AsyncIterator[Keeper]:
 
 
 async def has_file(process: Keeper) -> bool:
-    """Whether a process began with the file; what it knows is right in either case."""
+    """Whether a process started from the file; its index is right in either case."""
     index = await process.loaded()
     await assert_right(process)
     await process.ingest.add("n", [memory("last")])
@@ -42,7 +42,7 @@ async def has_file(process: Keeper) -> bool:
 async def test_a_restart_of_the_database_leaves_it_usable(
     servers: Servers, primary: Server, tmp_path: Path, how: str
 ) -> None:
-    """Also where a crash loses transactions whose numbers are given out again."""
+    """Also if a crash loses transactions whose numbers are used again."""
     async with a_process(servers, tmp_path) as process:
         await process.ingest.add("n", [memory("a"), memory("b")])
         await process.save()
@@ -65,7 +65,7 @@ async def test_a_restart_of_the_database_leaves_it_usable(
 async def test_a_server_that_takes_over_may_lack_it(
     servers: Servers, primary: Server, tmp_path: Path, is_lost: bool
 ) -> None:
-    """Lost is the second file, with the memory that it holds."""
+    """The second file is lost, with its memory."""
     standby = servers.new()
     async with a_process(servers, tmp_path) as process:
         await process.ingest.add("n", [memory("a")])
@@ -124,7 +124,7 @@ async def test_a_restored_dump_is_another_database(
 ) -> None:
     """For a process that lives on as for a new one, although the rows of the files are in the dump.
 
-    It writes no file that it could not keep, which may have more than a gigabyte.
+    It writes no file that it could not keep, as that may take more than a gigabyte.
     """
     dump = primary.pgdata / "dump"
     async with a_process(servers, tmp_path) as process:

@@ -1,4 +1,4 @@
-"""A database that does not answer: requests fail soon, unlike those that wait for a busy pool; later all is well."""
+"""A database that does not answer: requests fail soon, unlike those waiting for a busy pool, and later work again."""
 
 from __future__ import annotations
 
@@ -79,21 +79,21 @@ class Line:
 
     @asynccontextmanager
     async def mute(self) -> AsyncIterator[None]:
-        """Everything is taken, nothing is answered."""
+        """Everything is accepted, nothing is answered."""
         self._works.clear()
         yield
         self._works.set()
 
     @asynccontextmanager
     async def taking_no_more(self) -> AsyncIterator[None]:
-        """As of a machine that is too busy to begin anything: connections that are there are answered, no new ones."""
+        """As on a machine too busy to start anything: existing connections are answered, no new ones."""
         self._takes_more.clear()
         yield
         self._takes_more.set()
 
     @asynccontextmanager
     async def black_hole(self) -> AsyncIterator[None]:
-        """Nothing answers, not even the system: a socket whose queue of connections is full."""
+        """Nothing answers, not even the system: the socket's connection queue is full."""
         self._works.clear()
         self._close()
         with ExitStack() as stack:
@@ -136,7 +136,7 @@ class Line:
         self._port = self._server.sockets[0].getsockname()[1]
 
     def _close(self) -> None:
-        """Listen no more; connections that were made stay."""
+        """Stop listening; existing connections stay."""
         assert self._server is not None
         self._server.close()
 
@@ -175,7 +175,7 @@ async def status_of(client: httpx.AsyncClient, request: tuple[str, str, object])
 
 
 async def comes_back(client: httpx.AsyncClient) -> None:
-    """A search, a write and readiness are answered again."""
+    """Searches, writes and readiness are answered again."""
     async with asyncio.timeout(PATIENCE_S):
         for request in (SEARCH, WRITE, READY):
             while True:
@@ -190,7 +190,7 @@ async def comes_back(client: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize("way", ["mute", "black_hole"])
 @pytest.mark.parametrize("first", [SEARCH, WRITE, READY])
 async def test_a_host_that_does_not_answer(line: Line, way: str, first: tuple[str, str, object]) -> None:
-    """Whichever request meets it first, it fails soon, and so do all after it."""
+    """Whichever request is first, it fails soon, and so do all later ones."""
     async with served(line.url) as client:
         assert (await client.request(WRITE[0], WRITE[1], json=WRITE[2])).status_code == 201
         assert await status_of(client, SEARCH) == 200
@@ -202,7 +202,7 @@ async def test_a_host_that_does_not_answer(line: Line, way: str, first: tuple[st
 
 
 async def test_the_first_request_after_an_outage_is_answered(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has a database that is thought lost asked again, and need not be repeated."""
+    """It makes Trivet try a database thought lost again, and need not be repeated."""
     monkeypatch.setattr(reachability, "LOOK_INTERVAL_S", 3_600.0)
     async with served(line.url) as client:
         async with line.refusing():
@@ -284,7 +284,7 @@ async def test_a_pooler_may_tell_twice_of_a_lost_server(
 
 
 async def test_a_database_that_answers_anybody_is_not_lost(line: Line) -> None:
-    """However long it takes to accept one more connection: nobody's rows are given up for that."""
+    """However long accepting one more connection takes, no running statement is aborted for it."""
     async with open_pool(line.url, 4) as pool, line.taking_no_more(), asyncio.timeout(PATIENCE_S):
 
         async def ask() -> None:
@@ -298,7 +298,7 @@ async def test_a_database_that_answers_anybody_is_not_lost(line: Line) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other options")
 async def test_a_connection_that_a_router_has_forgotten_ends_by_itself(line: Line) -> None:
-    """Only the system can tell: the database answers others. It is to ask while the connection is idle, too."""
+    """Only the system can tell, as the database answers others; it must check idle connections, too."""
     async with open_pool(line.url, 2) as pool, pool.connection() as conn:
         with socket.socket(fileno=os.dup(conn.fileno())) as tcp:
             assert tcp.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
@@ -307,7 +307,7 @@ async def test_a_connection_that_a_router_has_forgotten_ends_by_itself(line: Lin
 
 
 async def test_a_busy_pool_is_not_a_lost_database(database_url: str) -> None:
-    """Even where the server has no more connections for us: callers wait for one that is given back."""
+    """Even if the server has no more connections for us: callers wait until one is returned."""
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute("create role pool_of_four login connection limit 4")
     try:

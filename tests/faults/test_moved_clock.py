@@ -1,4 +1,4 @@
-"""The database's clock jumps ahead, so that changes are forgotten which a server process has not read."""
+"""The database's clock jumps ahead, so that changes are discarded that a server process has not read."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.faults.servers import Server, Servers
 from tests.integration.index.test_registry import Process, assert_right, memory
 
 _CLOCK = Path(__file__).with_name("clock.c")
-_FLAGS = ("-shared", "-fPIC", "-nostdlib")  # what it calls is in the process that loads it
+_FLAGS = ("-shared", "-fPIC", "-nostdlib")  # the functions it calls are in the process that loads it
 
 
 @pytest.fixture(autouse=True)
 def ahead(servers: Servers, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file by whose size, in seconds, the clock of all servers of a test is ahead."""
+    """A file whose size is the number of seconds by which all servers' clocks in a test are ahead."""
     library, ahead = servers.folder / "clock.so", servers.folder / "ahead"
     compiler = shutil.which("cc") or pytest.skip("no C compiler on the path")
     subprocess.run((compiler, *_FLAGS, _CLOCK, "-o", library), check=True)

@@ -1,4 +1,4 @@
-"""Searches on a standby, whose snapshots do not list what is under way on its primary, and its promotion."""
+"""Searches on a standby, whose snapshots do not list running transactions of its primary, and its promotion."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def writer(primary: Server) -> AsyncIterator[Process]:
 
 @pytest.fixture
 async def standby(servers: Servers, primary: Server, writer: Process) -> Server:
-    """A standby of the primary; there are four memories."""
+    """A standby of the primary, with four memories."""
     await writer.ingest.add("n", [memory(id_) for id_ in "abcd"])
     made = servers.new()
     primary.back_up(made, "-R")
@@ -76,7 +76,7 @@ async def test_a_commit_out_of_order_is_not_missed(
 
 
 async def test_it_becomes_a_primary(primary: Server, standby: Server, writer: Process, reader: Process) -> None:
-    """While connections to it live on; what was under way on the old one is lost."""
+    """While connections to it stay open; running transactions of the old one are lost."""
     async with writer.pool.connection() as conn, conn.transaction(force_rollback=True):
         await transaction.delete(conn, "n", by_id(["b"]))
         await writer.ingest.add("n", [memory("x")])
@@ -90,14 +90,14 @@ async def test_it_becomes_a_primary(primary: Server, standby: Server, writer: Pr
 
 
 async def found(trivet: Trivet) -> set[str]:
-    """The memories that a search finds, all legs having answered."""
+    """The memories that a search finds; all legs must answer."""
     answer = await trivet.search("n", SearchRequest(query="Who paints boats?"))
     assert answer.degraded == []
     return {result.id for result in answer.results}
 
 
 async def test_searches_go_on_while_a_standby_takes_over(servers: Servers, primary: Server, standby: Server) -> None:
-    """They write nothing, so that they are answered before it is promoted; what is written after that is found."""
+    """They write nothing, so they are answered before the promotion; later writes are found."""
     async with Trivet.open(settings_for(servers.url)) as trivet:
         await trivet.delete_namespace("n")
         await trivet.add("n", [memory("a", "Ida paints boats."), memory("b", "Bo paints his boats and sells them.")])
@@ -142,7 +142,7 @@ async def test_a_server_starts_on_a_standby_that_is_up_to_date(
 async def test_a_read_that_a_standby_ends_is_no_conflict_of_the_caller(
     primary: Server, standby: Server, writer: Process, reader: Process
 ) -> None:
-    """The rows that its snapshot sees are removed on the primary. Whoever reads is to try again."""
+    """Rows in its snapshot are removed on the primary; the reader must retry."""
     async with reader.pool.connection() as conn:
         await conn.execute("alter system set max_standby_streaming_delay = 0")
         await conn.execute("select pg_reload_conf()")
@@ -153,7 +153,7 @@ async def test_a_read_that_a_standby_ends_is_no_conflict_of_the_caller(
             await writer.ingest.delete("n", "a")
             async with writer.pool.connection() as other:
                 await other.execute("vacuum memory")
-            await writer.ingest.add("n", [memory("e")])  # the log of a vacuum alone is not flushed
+            await writer.ingest.add("n", [memory("e")])  # a vacuum's log alone is not flushed
             await standby.has_replayed(primary)
             await conn.execute("select count(*) from memory")
 

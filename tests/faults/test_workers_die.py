@@ -1,4 +1,4 @@
-"""Several workers: one is killed, alone or with PostgreSQL, or the process that watches them is."""
+"""Several workers: one is killed, alone or with PostgreSQL, or their supervisor is."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def workers(server: Serving) -> list[psutil.Process]:
 
 
 def test_workers_share_the_memory_of_what_they_loaded(server: Serving) -> None:
-    """Most of it: each would load its own 110 MB otherwise."""
+    """Most of it, or each would load its own 110 MB."""
     for worker in workers(server):
         memory = worker.memory_full_info()
         assert memory.uss < memory.rss / 2
 
 
 def is_replaced(server: Serving, other: psutil.Process) -> None:
-    """Another worker has come beside the one that is left, they answer, and the server ends when it is told to."""
+    """Another worker has joined the remaining one, both answer, and the server ends when told to."""
     until(lambda: server.said().count("Application startup complete") == 3)
     assert until(lambda: found(server)) == ["m1"]
     assert len(workers(server)) == 2
@@ -58,7 +58,7 @@ def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postg
 
 
 def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_is_back(primary: Server) -> None:
-    """The server goes on meanwhile: the other worker answers that the database is lost."""
+    """The server keeps running: the other worker answers that the database is lost."""
     with serving(TRIVET_DATABASE_URL=primary.url, workers=2) as server:
         assert add(server) == 201
         primary.stop()
@@ -71,7 +71,7 @@ def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_
 
 
 def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> None:
-    """And so does the server: whoever starts it is told."""
+    """And so does the server, with an error for whoever started it."""
     url = primary.url
     primary.stop()
     command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
@@ -79,7 +79,7 @@ def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> 
 
 
 def test_no_worker_is_killed_where_temporary_files_have_no_room(data_dir: Path, tmp_path: Path) -> None:
-    """What they count together is in memory."""
+    """Their common counts are in memory."""
     temporary = tmp_path / "tmp"
     settings = {"TRIVET_DATA_DIR": str(data_dir), "TMPDIR": str(temporary)}
     with disk(temporary, "1m"), serving(**settings, workers=2) as server:
@@ -90,7 +90,7 @@ def test_no_worker_is_killed_where_temporary_files_have_no_room(data_dir: Path, 
 
 
 def test_workers_end_with_their_parent_and_the_last_stops_postgres(server: Serving, data_dir: Path) -> None:
-    """As every process that uses it would: none holds a lock that is not its own."""
+    """Like every process that uses it: none holds another's lock."""
     try:
         server.process.kill()
         server.process.wait()

@@ -1,4 +1,4 @@
-"""A corpus that is made in a second instead of ten."""
+"""A corpus that takes a second instead of ten."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from retrieval.embedding.onnx import DIMENSIONS, OnnxEmbedder
 
 @pytest.fixture
 def few_are_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many texts at once, which are the eight thousand words, all but the first 200 get vectors without a sense."""
+    """In large batches, the eight thousand words, all but the first 200 texts get meaningless vectors."""
 
     async def embed_first(
         embedder: OnnxEmbedder, texts: Sequence[str], progress: Callable[[int], None]

@@ -1,4 +1,4 @@
-"""Filling the benchmark's namespaces, on a database of its own."""
+"""Filling the benchmark's namespaces, on a separate database."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_namespaces_are_filled_once_and_the_index_is_made_again(
             assert dict(conn.execute(_COUNTS).fetchall()) == expected
             indexes = conn.execute(_INDEXES).fetchall()
             assert indexes
-            assert first.index_s is None  # so few are indexed row by row
+            assert first.index_s is None  # a small number is indexed row by row
 
             monkeypatch.setattr(building, "INDEX_APART", 1)
             more = BenchmarkPlan(sizes=(60, 120), small=3, real=80)
@@ -61,7 +61,7 @@ async def test_namespaces_are_filled_once_and_the_index_is_made_again(
             counted = conn.execute("select pg_total_relation_size('namespace')").fetchone()
             assert counted == (sizes["namespace"].total,)
 
-            # as if the run had been killed while the index was away
+            # as if the run had been killed while the index was dropped
             conn.execute("drop index memory_embedding")
             record = msgspec.structs.replace(second, dropped=[row[0] for row in indexes])
             (data_dir / "bench.json").write_bytes(msgspec.json.encode(record))
@@ -75,7 +75,7 @@ async def test_namespaces_are_filled_once_and_the_index_is_made_again(
 
 
 def _check_rows(url: str, folder: Path) -> None:
-    """What is stored is what was made: texts, and the real vectors of the notes, which no neighbour changes."""
+    """The generated texts are stored, and the real vectors of the notes, which neighbours do not change."""
     made = list(load_corpus(folder, 7).memories(LARGE, 0, 120))
     documents = stored_documents(url, "bench-120")
     texts = dict(zip(documents.ids, documents.texts, strict=True))

@@ -12,12 +12,12 @@ import pytest
 from benchmarks.speed.client import Connection, Request, closed_loop, mixed_loop, post
 
 Answer = Callable[[bytes], list[bytes]]
-"""What to send for a request's body, piece by piece; an empty piece closes the connection."""
+"""The answer to a request's body, in pieces; an empty piece closes the connection."""
 
 
 @contextmanager
 def answering(answer: Answer) -> Iterator[int]:
-    """A server on a free port that treats each connection so; the port."""
+    """A server on a free port that answers each connection like this; yields the port."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def converse(connection: socket.socket) -> None:

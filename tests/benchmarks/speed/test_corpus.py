@@ -71,7 +71,7 @@ def test_one_speaker_is_in_much_of_it(made: list[MemoryInput]) -> None:
 
 
 def test_vectors_are_of_unit_length_and_follow_from_the_words(made: list[MemoryInput]) -> None:
-    """Where the embedder does nothing but add up words, the vectors of all texts are what it would make of them."""
+    """If the embedder only adds up words, the vectors of all texts equal the embedder's."""
     rng = np.random.default_rng(1)
     words = rng.standard_normal((len(content_words()), 24)).astype(np.float32)
     places = {word: place for place, word in enumerate(content_words())}

@@ -1,4 +1,4 @@
-"""Targets and reports of figures that are known."""
+"""Targets and reports for known figures."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def mixed(failures: dict[str, int]) -> MixedLoad:
 
 @pytest.fixture
 def found() -> Benchmark:
-    """A run that meets all there is to meet."""
+    """A run that meets all targets."""
     tables = [
         TableBytes(table="memory", heap=100_000_000, toast=0, indexes={"memory_embedding": 90_000_000}),
         TableBytes(table="bm25_posting", heap=30_000_000, toast=0, indexes={}),

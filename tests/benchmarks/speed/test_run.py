@@ -1,4 +1,4 @@
-"""`trivet bench` on a namespace small enough to be exact about."""
+"""`trivet bench` on a namespace small enough for exact expectations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_whole_run(data_dir: Path, judged: Path, tmp_path: Path, monkeypatch: 
     eligible = {timing.case: timing.eligible for timing in size.timings}
     assert eligible["adaptive"] == 200
     assert 60 < eligible["adaptive, tag 50.0%"] < 140
-    assert size.recall.mean > 0.99  # so few are scanned; a query that names a time looks among its memories, too
+    assert size.recall.mean > 0.99  # few enough to scan; a query with a time also searches its memories
     assert [(each.concurrency, each.workers) for each in size.throughput] == [
         (clients, workers) for workers in (1, 2) for clients in (1, 4, 16, 64)
     ]
