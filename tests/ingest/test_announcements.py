@@ -1,4 +1,4 @@
-"""Each change to a namespace is announced once it is committed, so that the next search reads it at once."""
+"""Each committed change to a namespace is announced, so that the next search reads it at once."""
 
 from __future__ import annotations
 

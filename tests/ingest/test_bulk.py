@@ -1,4 +1,4 @@
-"""Bulk: several batches at a time, results and equal ids in order, and an import that is taken up again."""
+"""Bulk: concurrent batches, results and equal ids in order, and resuming an import."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 class Watched:
-    """`Trivet.add`, with the number of calls at a time and a failure on demand."""
+    """`Trivet.add`, counting concurrent calls, with a failure on demand."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.most = self._now = self.calls = 0
@@ -91,7 +91,7 @@ async def test_the_first_chunk_goes_alone(client: httpx.AsyncClient, watched: Wa
 
 
 async def test_a_failure_on_the_way_rejects_what_was_not_taken(client: httpx.AsyncClient, watched: Watched) -> None:
-    """Each line says whether it is there."""
+    """Each line says whether it is stored."""
     watched.fail_at = 3
     memories = [{"id": f"m{at}", "text": "x"} for at in range(40)]
     got = results(await client.post(BULK, content=lines(*memories), headers=NDJSON))
@@ -112,7 +112,7 @@ async def run_import(database_url: str, *arguments: str, text: str | None = None
 
 
 async def test_an_import_is_taken_up_where_it_was(database_url: str, tmp_path: Path) -> None:
-    """With ids or without: what is there is left alone, a later line with an id wins, equal lines stay two."""
+    """With or without ids: stored memories are left alone, a later line with the same id wins, equal lines stay two."""
     file = tmp_path / "history.jsonl"
     rows: list[dict[str, object]] = [{"text": f"note {at}"} for at in range(300)]
     rows += [{"text": "twice"}, {"text": "twice"}, {"id": "a", "text": "first"}, {"id": "a", "text": "second"}]
@@ -127,7 +127,7 @@ async def test_an_import_is_taken_up_where_it_was(database_url: str, tmp_path: P
 
 
 async def test_rows_without_ids_on_standard_input_are_those_of_the_run_before(database_url: str) -> None:
-    """As in a file: a run that was interrupted is taken up by another."""
+    """As in a file: another run completes an interrupted one."""
     for status in ("created", "unchanged"):
         found = await run_import(database_url, "-", text='{"text": "hello"}\n')
         assert found["counts"] == {status: 1}

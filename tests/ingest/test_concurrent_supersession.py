@@ -1,4 +1,4 @@
-"""A memory and what supersedes it, written at the same moment through two servers: what is superseded is marked."""
+"""A memory and one that supersedes it, written at the same moment through two servers: the old one is marked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MARKED = """
 
 @pytest.fixture
 async def servers(database_url: str) -> AsyncIterator[tuple[Ingest, Ingest]]:
-    """Two ingests that know nothing of each other, as two server processes have them."""
+    """Two independent ingests, as in two server processes."""
     async with AsyncExitStack() as stack:
         pools = [await stack.enter_async_context(open_pool(database_url, 3)) for _ in range(2)]
         one, other = (Ingest(pool, hashed()) for pool in pools)
@@ -73,7 +73,7 @@ CASES: list[tuple[list[Do], Do, Do, bool]] = [
     ([add_new], add_old, delete_matching, False),
     ([add_old, add_new], edit_old, delete_new, False),
 ]
-"""What was done before, what is done at the same time, and whether `old` is superseded in the end."""
+"""Earlier writes, concurrent writes, and whether `old` is superseded at the end."""
 
 
 async def test_what_is_superseded_is_marked_whoever_commits_first(servers: tuple[Ingest, Ingest], pool: Pool) -> None:
@@ -90,7 +90,7 @@ async def test_what_is_superseded_is_marked_whoever_commits_first(servers: tuple
 
 
 async def test_two_writers_do_not_close_a_circle_together(servers: tuple[Ingest, Ingest], pool: Pool) -> None:
-    """Each adds a link between others, and neither would see that of the other."""
+    """Each adds a link between others, and neither sees the other's link."""
 
     def link(one: str, other: str) -> Do:
         return lambda ingest, name: ingest.add(name, [MemoryInput(id=one, text=one + other, supersedes=other)])
@@ -108,7 +108,7 @@ async def test_two_writers_do_not_close_a_circle_together(servers: tuple[Ingest,
 
 
 async def at_the_same_time(servers: tuple[Ingest, Ingest], pool: Pool, name: str, first: Do, second: Do) -> None:
-    """Have two things done; the first commits when the second has been done or waits for it."""
+    """Run two writes; the first commits when the second is done or waits for it."""
     record, written, commit = changes.record, asyncio.Event(), asyncio.Event()
 
     async def held(*args: Any, **described: Any) -> None:

@@ -26,14 +26,14 @@ ROUNDS = 5
 
 @pytest.fixture
 async def processes(database_url: str) -> AsyncIterator[list[Ingest]]:
-    """Two ingests that know nothing of each other, as two server processes have them."""
+    """Two independent ingests, as in two server processes."""
     async with AsyncExitStack() as stack:
         pools = [await stack.enter_async_context(open_pool(database_url, 6)) for _ in range(2)]
         yield [Ingest(pool, hashed()) for pool in pools]
 
 
 def memory(memory_id: str, rng: random.Random, **fields: Any) -> MemoryInput:
-    """A turn with hot names, some of its own, in one of two sessions; what it says is all new each time."""
+    """A turn with frequent and unique names, in one of two sessions; the text is new each time."""
     people = rng.sample(PEOPLE, 3)
     return MemoryInput(
         id=memory_id,
@@ -47,7 +47,7 @@ def memory(memory_id: str, rng: random.Random, **fields: Any) -> MemoryInput:
 
 
 async def retried(call: Callable[..., Awaitable[Any]], *args: Any) -> None:
-    """As callers do who are told that others were in the way."""
+    """Retry, as callers do after a conflict with others."""
     for _ in range(40):
         try:
             await call(*args)
@@ -58,7 +58,7 @@ async def retried(call: Callable[..., Awaitable[Any]], *args: Any) -> None:
 
 
 async def test_nobody_waits_in_a_circle_and_nothing_is_lost(processes: list[Ingest], database_url: str) -> None:
-    """Shared ids, entities and sessions in other orders each; legs and turns are whole afterwards."""
+    """Shared ids, entities and sessions in different orders; legs and turns are consistent afterwards."""
     names = [*SHARED, *(f"old{at}" for at in range(30))]
     await processes[0].add("n", [memory(name, random.Random(name)) for name in names])
     deadlocks_before = deadlocks(database_url)
@@ -92,7 +92,7 @@ async def test_nobody_waits_in_a_circle_and_nothing_is_lost(processes: list[Inge
 
 
 async def test_deleting_all_that_was_written_leaves_nothing(processes: list[Ingest], database_url: str) -> None:
-    """Writers and removers of the same entities at the same time, until nothing mentions them any more."""
+    """Concurrent writers and removers of the same entities, until nothing mentions them any more."""
 
     async def churn(writer: int) -> None:
         rng, ingest = random.Random(writer), processes[writer % 2]
@@ -117,7 +117,7 @@ async def test_deleting_all_that_was_written_leaves_nothing(processes: list[Inge
 
 
 def deadlocks(database_url: str) -> int:
-    """How many the database has broken since it was made."""
+    """The number of deadlocks in the database so far."""
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute("select pg_stat_force_next_flush()")
         row = db.execute("select deadlocks from pg_stat_database where datname = current_database()").fetchone()
@@ -126,7 +126,7 @@ def deadlocks(database_url: str) -> int:
 
 
 def check_legs(database_url: str) -> dict[str, str]:
-    """Hold what the legs store against the memories that are there; their texts by id."""
+    """Compare the legs' data with the stored memories; returns their texts by id."""
     with psycopg.connect(database_url) as db:
         rows = db.execute("select id, doc, text, speaker from memory").fetchall()
         docs = {doc for _, doc, *_ in rows}

@@ -1,4 +1,4 @@
-"""What a writer holds until its transaction ends."""
+"""The locks that a writer holds until its transaction ends."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_settings_that_are_put_while_the_namespace_is_deleted_are_of_a_new
 async def test_who_means_an_entity_that_is_being_taken_away_is_written_nevertheless(
     ingest: Ingest, pool: Pool, database_url: str
 ) -> None:
-    """Whom its alias meant is gone when the writer has waited for it; so it starts over."""
+    """The entity of its alias is gone when the writer has waited for it, so it starts again."""
     await ingest.add("n", [MemoryInput(id="d", text="x", entities=[EntityInput(name="Ann Bo", aliases=["Caro"])])])
     async with pool.connection() as conn:
         ns = (await namespaces.find(conn, "n")).ns
@@ -89,7 +89,7 @@ async def test_who_means_an_entity_that_is_being_taken_away_is_written_neverthel
 async def test_who_adds_an_id_that_another_adds_at_that_moment_replaces_it(
     ingest: Ingest, pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """And what was sent along with it is not told as an error that was ignored."""
+    """And statements pipelined with it are not reported as ignored errors."""
     insert, others = memories.insert, [MemoryInput(id="d", text="Before.")]
 
     async def after_another(conn: AsyncConnection[Any], ns: int, rows: Mapping[int, NewMemory]) -> None:
@@ -109,7 +109,7 @@ async def test_who_adds_an_id_that_another_adds_at_that_moment_replaces_it(
 async def test_of_two_who_take_the_last_uses_of_an_entity_away_one_removes_it(
     ingest: Ingest, pool: Pool, database_url: str, by_hand: str
 ) -> None:
-    """A memory's mention, and what was made by hand; neither sees what the other takes away."""
+    """A memory's mention, and an alias or merge by hand; neither sees the other's removal."""
     given = [EntityInput(name="Ann Bo"), EntityInput(name="Cid Do")]
     await ingest.add("n", [MemoryInput(id="d", text="x", entities=given)])
     ann, cid = entity_id("ann bo"), entity_id("cid do")
@@ -169,7 +169,7 @@ async def test_an_entity_goes_with_its_last_memory_while_a_change_of_it_is_refus
 async def test_a_namespace_is_not_deleted_while_it_is_written_to(
     ingest: Ingest, pool: Pool, database_url: str, monkeypatch: pytest.MonkeyPatch, write: str
 ) -> None:
-    """The deletion waits for the write, and takes what it wrote."""
+    """The deletion waits for the write, and deletes what it wrote."""
     reached, go_on = asyncio.Event(), asyncio.Event()
     record = changes.record
 

@@ -1,4 +1,4 @@
-"""What Ingest promises of calls that come together: their order, and that none fails for another."""
+"""Ingest's guarantees for concurrent calls: their order, and that none fails because of another."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from tests.turns import (
 
 
 class SlowAtFirst(HashedEmbedder):
-    """The more often it is asked the faster it answers, so that later calls are ready before earlier ones."""
+    """Answers faster with each call, so that later calls are ready before earlier ones."""
 
     def __init__(self) -> None:
         self._pause_s = 0.5
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """The vectors of texts, one a row."""
+        """The vectors of texts, one per row."""
         self._pause_s /= 2
         await asyncio.sleep(self._pause_s)
         return await super().embed_documents(texts)
@@ -71,12 +71,12 @@ class Transactions:
         self._all_wait = asyncio.Event()
 
     def wait_for(self, batches: int) -> None:
-        """Have the next transaction wait until so many batches, with its own, are there to be written."""
+        """Make the next transaction wait until `batches` batches, including its own, are ready to be written."""
         self._missing = batches
         self._all_wait.clear()
 
     def comes(self) -> None:
-        """A batch is there to be written."""
+        """A batch is ready to be written."""
         self._missing -= 1
         if self._missing <= 0:
             self._all_wait.set()
@@ -113,7 +113,7 @@ def turn(memory_id: str, session_id: str | None, text: str | None = None) -> Mem
 async def test_who_may_have_been_written_is_told_that_the_database_was_lost(
     pool: Pool, transactions: Transactions, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And not that others were in the way, where a lost connection leaves open whether all of them were."""
+    """And not a conflict with others, as after a lost connection it is unknown whether all were stored."""
     store, is_lost = transaction.store, False
 
     async def losing(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
@@ -145,7 +145,7 @@ async def test_turns_of_a_session_stand_in_the_order_of_the_calls(ingest: Ingest
 
 
 async def test_the_later_call_with_an_id_wins(ingest: Ingest, database_url: str) -> None:
-    """And is told that it replaced something."""
+    """And gets the status of a replacement."""
     answers = await asyncio.gather(*(ingest.add("n", [turn("a", None, f"version {at}")]) for at in range(4)))
     assert [answer[0].status for answer in answers] == ["created", "updated", "updated", "updated"]
     with psycopg.connect(database_url) as db:
@@ -153,7 +153,7 @@ async def test_the_later_call_with_an_id_wins(ingest: Ingest, database_url: str)
 
 
 async def test_a_later_call_with_the_same_content_changes_nothing(ingest: Ingest, database_url: str) -> None:
-    """As one that comes when the first is done: who got no answer in time sends it again."""
+    """As one that comes after the first is done: clients resend after a timeout."""
     answers = await asyncio.gather(*(ingest.add("n", [turn("a", None), turn(f"b{at}", None)]) for at in range(3)))
     first, *later = ([result.status for result in answer] for answer in answers)
     assert (first, later) == (["created", "created"], [["unchanged", "created"]] * 2)
@@ -162,7 +162,7 @@ async def test_a_later_call_with_the_same_content_changes_nothing(ingest: Ingest
 
 
 async def test_a_later_call_that_restores_what_is_stored_wins(ingest: Ingest, database_url: str) -> None:
-    """Though nothing differs from the stored version when it begins."""
+    """Even if nothing differs from the stored version when it begins."""
     old, new = turn("a", None, "the old text"), turn("a", None, "the new text")
     await ingest.add("n", [old])
     answers = await asyncio.gather(ingest.add("n", [new]), ingest.add("n", [old]))
@@ -172,7 +172,7 @@ async def test_a_later_call_that_restores_what_is_stored_wins(ingest: Ingest, da
 
 
 async def test_turns_move_to_another_session_in_their_order(pool: Pool, database_url: str) -> None:
-    """Though one of them has been written anew, and so after the others."""
+    """Even if one of them has been rewritten, and so comes after the others."""
     ingest = Ingest(pool, hashed())
     ids = [f"m{at}" for at in range(4)]
     await ingest.add("n", [turn(memory_id, "s") for memory_id in ids])
@@ -183,7 +183,7 @@ async def test_turns_move_to_another_session_in_their_order(pool: Pool, database
 
 
 async def test_a_change_that_changes_nothing_writes_nothing(pool: Pool, database_url: str) -> None:
-    """Though the caller left out the time, which is stored."""
+    """Even if the caller left out the time, which is stored."""
     ingest = Ingest(pool, hashed())
     await ingest.add("n", [MemoryInput(id="a", text="x", tags=["t"])])
     for memories in ({"ids": ["a"]}, {"filters": Filters(tags_all=["t"])}):
@@ -197,7 +197,7 @@ async def test_a_change_that_changes_nothing_writes_nothing(pool: Pool, database
 async def test_small_batches_that_wait_share_a_transaction(
     pool: Pool, transactions: Transactions, database_url: str
 ) -> None:
-    """The first goes at once; those that came meanwhile go together, but no more than fit."""
+    """The first is written at once; those that came meanwhile are written together, as many as fit."""
     ingest = Ingest(pool, hashed())
     batches = [[turn(f"w{writer} {at}", f"s{writer}") for at in range(8)] for writer in range(12)]
     transactions.wait_for(len(batches))
@@ -224,7 +224,7 @@ async def test_patches_share_a_transaction(pool: Pool, transactions: Transaction
 
 
 async def test_two_patches_of_one_memory_are_both_made(pool: Pool, database_url: str) -> None:
-    """One after the other, whichever comes first, and those of other memories beside them."""
+    """One after the other in any order, and writes of other memories in parallel."""
     ingest = Ingest(pool, hashed())
     await ingest.add("n", [turn(f"t{at}", "s") for at in range(6)])
     patches = [(f"t{at}", MemoryPatch(text=f"new text of {at}")) for at in range(6)] + [("t3", MemoryPatch(title="x"))]
@@ -234,7 +234,7 @@ async def test_two_patches_of_one_memory_are_both_made(pool: Pool, database_url:
 
 
 async def test_what_keeps_its_text_keeps_its_embedding(pool: Pool, database_url: str) -> None:
-    """Nothing is embedded for it; its vector and those of the turns after it are right all the same."""
+    """Nothing is embedded for it, yet its vector and those of the turns after it are right."""
     embedder = CountingEmbedder()
     ingest = Ingest(pool, uncached(embedder))
     await ingest.add("n", [turn("t0", "s"), turn("t1", "s"), turn("t2", "s"), turn("note", None)])
@@ -261,9 +261,9 @@ async def test_what_keeps_its_text_keeps_its_embedding(pool: Pool, database_url:
 async def test_one_that_the_database_refuses_fails_alone(
     pool: Pool, transactions: Transactions, database_url: str
 ) -> None:
-    """Those who shared its transaction are written all the same."""
+    """Those that shared its transaction are written nevertheless."""
     ingest = Ingest(pool, hashed())
-    endless = random.Random(3).randbytes(20_000).hex()  # no index takes an id that long, and no request brings one
+    endless = random.Random(3).randbytes(20_000).hex()  # too long for an index, and for a request
     batches = [[turn(f"m{at}", None)] for at in range(6)]
     batches.insert(3, [turn(endless, None)])
     transactions.wait_for(len(batches))
@@ -276,7 +276,7 @@ async def test_one_that_the_database_refuses_fails_alone(
 
 
 async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transactions: Transactions) -> None:
-    """The one that was writing for others is cancelled; they write themselves."""
+    """The one writing for others is cancelled; they write themselves."""
     ingest = Ingest(pool, hashed())
     transactions.wait_for(5)
     calls = [asyncio.create_task(ingest.add("n", [turn(f"m{at}", None)])) for at in range(5)]
@@ -291,7 +291,7 @@ async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transaction
 async def test_a_caller_who_goes_away_after_the_commit_leaves_the_others_their_answer(
     pool: Pool, transactions: Transactions, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What they sent is stored: they are not told that others were in the way, nor is it written again."""
+    """Their memories are stored: they get no conflict, and nothing is written again."""
     store, calls = transaction.store, dict[str, asyncio.Task[Any]]()
 
     async def leaving(conn: Any, namespace: Any, analysed: Any, **kwargs: Any) -> Any:
@@ -316,7 +316,7 @@ async def test_a_caller_who_goes_away_after_the_commit_leaves_the_others_their_a
 
 
 async def test_precedence_waits_for_all_before_and_none_else() -> None:
-    """One in the middle that ends early does not let those behind it pass the first."""
+    """One in the middle that ends early does not let later ones overtake the first."""
     order = KeyedFifo()
     with order.enter(["a"]) as first, order.enter(["b"]) as other:
         assert not await first()
@@ -333,7 +333,7 @@ async def test_precedence_waits_for_all_before_and_none_else() -> None:
 
 
 async def test_a_large_batch_is_checked_beside_the_event_loop(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its checks wait for the loop, which goes on meanwhile; a small batch with one of its ids comes after it."""
+    """Its checks yield to the event loop; a small batch with one of its ids comes after it."""
     at_work, go_on = threading.Event(), threading.Event()
 
     def waiting(batch: Sequence[Any], results: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a memory may supersede: one that may come later, but never itself, through however many others."""
+"""Which memories a memory may supersede: also future ones, but never itself through any number of others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def outdated(pool: Pool, memory_id: str) -> bool:
 
 
 async def test_superseding_what_is_not_there_is_told(ingest: Ingest) -> None:
-    """It may come later, so that nothing is lost; then there is nothing to tell, nor in one batch in whatever order."""
+    """It may come later, so that nothing is lost; then there is no warning, nor in one batch in any order."""
     (unknown,) = await add(ingest, "b>a")
     assert (unknown.status, unknown.warning) == ("created", "supersedes: there is no memory 'a' so far")
     later = await add(ingest, "a", "d>c", "c", "f>d")
@@ -55,7 +55,7 @@ async def test_superseding_what_is_not_there_is_told(ingest: Ingest) -> None:
 
 
 async def test_memories_of_a_batch_do_not_supersede_each_other(ingest: Ingest, pool: Pool) -> None:
-    """The one that closes the circle is rejected, the others are taken."""
+    """The one that closes the circle is rejected, the others are accepted."""
     results = await add(ingest, "a>b", "b>a", "other", "x>y", "y>z", "z>x")
     assert statuses(results) == ["created", "rejected", "created", "created", "created", "rejected"]
     assert results[1].error == "supersedes: it would supersede itself: b > a > b"
@@ -64,7 +64,7 @@ async def test_memories_of_a_batch_do_not_supersede_each_other(ingest: Ingest, p
 
 
 async def test_what_is_stored_is_followed(ingest: Ingest, pool: Pool) -> None:
-    """Also where a part of the circle comes with the same batch, or is taken away by it."""
+    """Also if part of the circle comes in the same batch, or is removed by it."""
     await add(ingest, "a", "b>a", "c>b")
     assert statuses(await add(ingest, "a>c", "other")) == ["rejected", "created"]
     assert statuses(await add(ingest, "d>c", "a>d")) == ["created", "rejected"]
@@ -74,7 +74,7 @@ async def test_what_is_stored_is_followed(ingest: Ingest, pool: Pool) -> None:
 
 
 async def test_several_are_superseded_at_once(ingest: Ingest, pool: Pool) -> None:
-    """Each is out of sight, back once nothing supersedes it, and followed where a circle would close."""
+    """Each is hidden, visible again once nothing supersedes it, and followed when looking for circles."""
     await add(ingest, "a", "b", "c>ab", "d>bc")
     assert [await supersedes(pool, one) for one in "acd"] == [None, ["a", "b"], ["b", "c"]]
     assert [await outdated(pool, one) for one in "abcd"] == [True, True, True, False]
@@ -99,7 +99,7 @@ async def test_each_of_several_that_is_not_there_is_told(ingest: Ingest) -> None
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_no_writes_close_a_circle(ingest: Ingest, pool: Pool, seed: int) -> None:
-    """Whatever is written in whatever order, what is stored is free of circles, and hides what it supersedes."""
+    """After any writes in any order, stored memories form no circle and hide those they supersede."""
     rng = random.Random(seed)
     for _ in range(4):
         batch = rng.sample("abcdef", rng.randint(1, 6))

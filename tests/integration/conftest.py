@@ -1,4 +1,4 @@
-"""An open Trivet on a database of the test's own."""
+"""An open Trivet on the test's own database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversation is asked: who said what and when, answers through their questions, full answers, sources."""
+"""Questions about conversations: who said what and when, answers found by their questions, full answers, sources."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ async def test_the_third_session_is_counted_by_time(trivet: Trivet) -> None:
 
 
 async def test_what_was_told_later_is_still_found(trivet: Trivet) -> None:
-    """A trip in May that June tells of is among the first, beside what else was said in May."""
+    """A trip in May mentioned in June is among the first, beside memories of May."""
     told = turn("In May we went to Lisbon by night train.", "Tom", datetime(2024, 6, 20, tzinfo=UTC), id="told")
     await add(trivet, [*months(prefixed=False), told])
     response = await asked(trivet, "Which city did we take the night train to in May?", query_timestamp=AUTUMN)
@@ -122,7 +122,7 @@ async def test_what_was_told_later_is_still_found(trivet: Trivet) -> None:
 
 
 async def test_a_prefix_of_the_speaker_changes_no_score(trivet: Trivet) -> None:
-    """It is there once, whether the caller wrote it into the text or not."""
+    """It appears once, whether the caller wrote it into the text or not."""
     await add(trivet, months(prefixed=False), "without")
     await add(trivet, months(prefixed=True), "with")
     one, other = [
@@ -133,7 +133,7 @@ async def test_a_prefix_of_the_speaker_changes_no_score(trivet: Trivet) -> None:
 
 
 def cooked(now: datetime) -> list[MemoryInput]:
-    """What was cooked in the calendar week before `now` and in others around it."""
+    """Meals cooked in the calendar week before `now` and in the weeks around it."""
     monday = now.replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=now.weekday())
     dishes = ("risotto", "lentil soup", "dumplings", "ratatouille", "pancakes", "goulash")
     return [
@@ -146,7 +146,7 @@ def cooked(now: datetime) -> list[MemoryInput]:
 
 @pytest.mark.parametrize("by", ["query_timestamp", "as_of", None])
 async def test_last_week_counts_from_when_the_query_was_asked(trivet: Trivet, by: str | None) -> None:
-    """It is preferred, and what is outside comes after it all the same."""
+    """It is preferred, but memories outside it still follow."""
     now = datetime.now(UTC) if by is None else AUTUMN
     await add(trivet, cooked(now))
     asked_at: dict[str, Any] = {} if by is None else {by: now}
@@ -172,7 +172,7 @@ async def test_a_query_without_a_time_shows_no_period(trivet: Trivet) -> None:
 
 @pytest.mark.parametrize("texts", [("👍", "❤️", "!!!"), ("!!!", "...", "?")])
 async def test_reactions_alone_do_not_break_a_query_for_a_day(trivet: Trivet, texts: tuple[str, ...]) -> None:
-    """Turns without a word have a date all the same."""
+    """Turns without words still have a date."""
     turns = [MemoryInput(id=f"r{at}", text=text, session_id="s", created_at=AUTUMN) for at, text in enumerate(texts)]
     await add(trivet, turns)
     response = await asked(trivet, "What happened today?", query_timestamp=AUTUMN)
@@ -226,7 +226,7 @@ async def test_an_answer_is_found_through_its_question(trivet: Trivet, order: st
 
 
 async def test_an_answer_is_lost_with_its_question(trivet: Trivet) -> None:
-    """Whether the question is edited, sent anew, moved or deleted; and found again when it is back."""
+    """Whether the question is edited, sent again, moved or deleted; and found again when it is back."""
     await add(trivet, chat())
     question = chat()[0]
     assert {"q", "a"} <= await found_by_words(trivet)
@@ -243,13 +243,13 @@ async def test_an_answer_is_lost_with_its_question(trivet: Trivet) -> None:
 
 
 async def test_an_answer_is_found_through_a_question_that_a_filter_leaves_out(trivet: Trivet) -> None:
-    """Asked what one of them said, the other one's question still tells what it was about."""
+    """When asked what one of them said, the other's question still gives the topic."""
     await add(trivet, chat())
     assert await found_by_words(trivet, filters=Filters(speaker=["Bo"])) == {"a"}
 
 
 async def test_a_word_that_is_also_somebodys_name_is_not_that_name(trivet: Trivet) -> None:
-    """Nobody is named by "will" in lower case where the query has capitals."""
+    """In a query with capitals, "will" in lower case is not a name."""
     await add(trivet, [MemoryInput(id="a", text="The ferry to Oslo leaves at noon.", speaker="Ana"),
                        MemoryInput(id="b", text="The ferry to Oslo leaves at noon.", speaker="Will"),
                        *(memory for memory in chat() if not memory.speaker)])  # fmt: skip
@@ -264,7 +264,7 @@ async def test_a_word_that_is_also_somebodys_name_is_not_that_name(trivet: Trive
 
 
 async def test_an_answer_is_not_found_through_a_question_that_expired(trivet: Trivet) -> None:
-    """What is no longer to be seen says nothing of others either."""
+    """A hidden turn does not contribute to others either."""
     question, *rest = chat()
     expired = MemoryInput(
         **{name: getattr(question, name) for name in question.__struct_fields__} | {"expires_at": AUTUMN}
@@ -276,7 +276,7 @@ async def test_an_answer_is_not_found_through_a_question_that_expired(trivet: Tr
 
 
 async def test_what_expired_adds_nothing_to_its_neighbours(trivet: Trivet) -> None:
-    """A turn beside one that is no longer to be seen scores as if that were not there."""
+    """A turn beside a hidden one scores as if that did not exist."""
     gone = MemoryInput(id="q", text=QUESTION, session_id="s", position=0, expires_at=AUTUMN)
     beside = MemoryInput(id="a", text="We practise at night.", session_id="s", position=1)
     alone = MemoryInput(id="b", text="We practise at noon.", session_id="t", position=0)
@@ -309,14 +309,14 @@ def paintings() -> list[MemoryInput]:
 @pytest.mark.parametrize("top_k", [1, 10, 50])
 @pytest.mark.parametrize("query", [BOATS, "Ida", "harbour of Riga", "bread", "What do we know?"])
 async def test_as_many_results_as_were_asked_for(trivet: Trivet, top_k: int, query: str) -> None:
-    """In every mode that has so many; the vector leg finds all there are."""
+    """In every mode that has that many; the vector leg finds all memories."""
     await add(trivet, paintings())
     for mode in (Mode.ADAPTIVE, Mode.HYBRID, Mode.VECTOR):
         assert len((await asked(trivet, query, top_k=top_k, mode=mode)).results) == top_k
 
 
 async def test_copies_of_all_that_is_above_the_noise_leave_an_answer_full(trivet: Trivet) -> None:
-    """What is cut as noise takes the places of duplicates rather than leaving them empty."""
+    """Memories cut as noise fill the places of duplicates, rather than leaving them empty."""
     same = [MemoryInput(id=f"copy{at:02}", text="Ida painted boats in the harbour.") for at in range(12)]
     await add(trivet, [*same, *(memory for memory in paintings() if memory.id and memory.id[0] == "b")])
     for mode in (Mode.VECTOR, Mode.ADAPTIVE, Mode.HYBRID):
@@ -325,7 +325,7 @@ async def test_copies_of_all_that_is_above_the_noise_leave_an_answer_full(trivet
 
 @pytest.mark.parametrize("copies", [9, 10, 20, 30])
 async def test_copies_of_the_best_leave_an_answer_full(trivet: Trivet, copies: int) -> None:
-    """Others take the places of duplicates, also those that match less."""
+    """Others fill the places of duplicates, even if they match less."""
     same = [MemoryInput(id=f"copy{at:02}", text="Ida painted boats in the harbour.") for at in range(copies)]
     await add(trivet, [*same, *paintings()])
     for mode in (Mode.ADAPTIVE, Mode.HYBRID):
@@ -363,7 +363,7 @@ async def test_scores_are_the_sums_of_the_legs_shown(trivet: Trivet, mode: Mode)
 
 
 def rankings(response: SearchResponse) -> list[Any]:
-    """All but what takes time."""
+    """Everything except timings."""
     return [response.results, response.intent, response.weights, response.explanation, response.degraded]
 
 
@@ -399,7 +399,7 @@ async def test_the_last_session_is_the_last_that_may_be_found(trivet: Trivet) ->
 
 
 async def test_what_is_found_of_a_named_time_has_its_path(trivet: Trivet) -> None:
-    """Too many others mention the entity for it to be found but for the time."""
+    """Too many others mention the entity for it to be found without the time."""
     caroline, later = [EntityInput(name="Caroline", type="person")], datetime(2024, 5, 1, tzinfo=UTC)
     said = [MemoryInput(id="old", text="Caroline bought the green kayak.", created_at=datetime(2024, 3, 1, tzinfo=UTC))]
     said += [MemoryInput(id=f"m{at}", text=f"Caroline saw number {at}.", created_at=later) for at in range(150)]
@@ -418,7 +418,7 @@ def source(id_: str) -> str:
 
 @pytest.mark.parametrize("cap", [1, 2, 3])
 async def test_a_search_takes_no_more_than_the_cap_of_a_source(client: httpx.AsyncClient, cap: int) -> None:
-    """While others match: five sources have five memories within any cap."""
+    """If others match: five sources have five memories within any cap."""
     for top_k in (3, 5):
         answer = await client.post(f"{URL}/search", json={"query": BOATS, "top_k": top_k, "source_cap": cap})
         found = [source(result["id"]) for result in answer.json()["results"]]
@@ -427,7 +427,7 @@ async def test_a_search_takes_no_more_than_the_cap_of_a_source(client: httpx.Asy
 
 
 async def test_the_cap_lets_in_what_matches_less(trivet: Trivet) -> None:
-    """Also what would be cut as noise: others can take the place of the source, so they do."""
+    """Even memories that would be cut as noise can take the source's place."""
     session = [
         MemoryInput(id=f"s-{at}", text=f"Ida painted a {colour} boat in the harbour.", session_id="s")
         for at, colour in enumerate(COLOURS[:8])

@@ -1,4 +1,4 @@
-"""Context packs in a conversation: what comes along, what never comes back, and what is left out."""
+"""Context packs in a conversation: what is added, what is never repeated, and what is left out."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_a_chat_is_read_as_it_was_said(trivet: Trivet) -> None:
 
 
 async def test_an_answer_comes_with_its_question(trivet: Trivet) -> None:
-    """Even if only one of both is found, unless the other may not be seen."""
+    """Even if only one of them is found, unless the other is hidden."""
     by_ann = Filters(speaker=["Ann"])
     pack = await context(trivet, "Porto", top_k=1)
     assert shown(pack) == ["asked", "answer"]
@@ -80,7 +80,7 @@ async def test_an_answer_comes_with_its_question(trivet: Trivet) -> None:
 
 
 async def test_nothing_in_the_conversation_comes_back(trivet: Trivet) -> None:
-    """Neither what was just said, nor a pack that an earlier turn was given; what is new takes its place."""
+    """Neither recent messages nor an earlier turn's pack; new memories take their place."""
     pack = await context(trivet, top_k=2)
     messages = [
         ChatMessage(role="system", content=pack.context),
@@ -112,7 +112,7 @@ async def test_what_came_along_is_not_among_the_irrelevant(trivet: Trivet) -> No
 
 
 async def test_a_question_is_understood_from_the_turns_before_it(trivet: Trivet) -> None:
-    """Without a language model: it is asked together with what it refers to."""
+    """Without a language model: the query includes what it refers to."""
     messages = [
         ChatMessage(role="user", content="Tell me about Ann's sailing boat."),
         ChatMessage(role="assistant", content="She had one."),
@@ -191,7 +191,7 @@ async def test_what_was_superseded_later_still_holds_before(trivet: Trivet, form
 
 
 async def test_a_turn_that_was_changed_stays_in_its_place(trivet: Trivet) -> None:
-    """Turns of one moment are in the order of their session, not in that of the last writes."""
+    """Turns with the same time are in the order of their session, not of the last writes."""
     await trivet.patch(NS, "hello", MemoryPatch(text="Good morning! The train to Porto was late again."))
     pack = await context(trivet)
     assert [id for id in shown(pack) if id in ("hello", "asked", "price")] == ["hello", "asked", "price"]

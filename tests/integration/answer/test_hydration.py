@@ -1,4 +1,4 @@
-"""Memories that are asked for before it is known which an answer shows, and what becomes of the connection."""
+"""Memories prefetched before it is known which ones an answer shows, and the fate of the connection."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def trivet(database_url: str) -> AsyncIterator[Trivet]:
 
 @pytest.fixture
 async def reader(trivet: Trivet, pool: Pool) -> Callable[..., TextReader]:
-    """Begins to read of the namespace `n` for a search with some fields."""
+    """Begins to read from the namespace `n` for a search with some fields."""
     snapshot = await IndexRegistry(pool, most_bytes=2**20).current("n", lambda _: ())
     return lambda **fields: TextReader(pool, snapshot, SearchRequest(query="boat", **fields))
 
@@ -47,7 +47,7 @@ def ids_of(docs: Sequence[int]) -> list[str]:
 
 
 def spied(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """What is asked for from here on, statement by statement."""
+    """The statements from here on."""
     asked: list[list[int]] = []
     hydrate = memories.hydrate
 
@@ -62,7 +62,7 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
 async def test_what_was_foreseen_is_not_asked_for_again(
     reader: Callable[..., TextReader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And what was not is, alone; either way the rows are those that were wanted, in their order."""
+    """And the others are read alone; either way the wanted rows come in their order."""
     asked = spied(monkeypatch)
     async with reader() as begun:
         await begun.prefetch([3, 1, 2])
@@ -107,7 +107,7 @@ async def test_a_memory_updated_meanwhile_is_read_as_it_is_now(
 async def test_a_memory_that_meets_the_filters_no_more_is_absent(
     trivet: Trivet, reader: Callable[..., TextReader]
 ) -> None:
-    """So is one that expired or was superseded with its update; one of another namespace never takes its place."""
+    """So is one that its update made expired or superseded; one of another namespace never takes its place."""
     now = datetime.now(UTC)
     await trivet.patch("n", "n01", MemoryPatch(metadata={"at": 100}))
     await trivet.patch("n", "n02", MemoryPatch(speaker="Ida"))
@@ -164,7 +164,7 @@ async def test_a_reading_that_ends_early_leaves_nothing_on_its_way(
 
 
 async def test_an_answer_shows_what_it_would_without_foresight(trivet: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever was foreseen: nothing at all, or memories that are not wanted."""
+    """Whatever was prefetched: nothing at all, or unwanted memories."""
     request = SearchRequest(query="How long is boat 7?", top_k=5)
 
     async def shown() -> list[tuple[str, float]]:
@@ -198,7 +198,7 @@ async def test_an_error_comes_with_the_answer(pool: Pool) -> None:
             sent = await send(conn, _DIVIDE, {"by": 0})
             with pytest.raises(psycopg.errors.DivisionByZero):
                 await sent.rows()
-        for by in (1, 0):  # of one that nobody waited for nothing is heard
+        for by in (1, 0):  # an unawaited one reports nothing
             await (await send(conn, _DIVIDE, {"by": by})).drop()
             assert (await (await send(conn, _DIVIDE, {"by": 1})).rows())[0] == (1,)
 

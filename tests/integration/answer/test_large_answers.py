@@ -1,4 +1,4 @@
-"""Answers of many memories are read in parts, so that other requests are let in between."""
+"""Answers with many memories are read in parts, so that other requests run in between."""
 
 from __future__ import annotations
 

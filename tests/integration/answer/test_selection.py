@@ -20,7 +20,7 @@ from retrieval.types.search import Leg, LegWeights, Mode, SearchRequest
 from tests.serving import settings_for
 
 FUSED = replace(DEFAULT, rescore=False)
-"""What is shown here is the fusion's order; the rescorer's is test_rescoring's."""
+"""The fusion's order is tested here; the rescorer's in test_rescoring."""
 
 PROFILES = {
     profile.name: profile
@@ -82,7 +82,7 @@ def summed(answer: Answer, legs: Sequence[tuple[Leg, int]]) -> float:
     ],
 )
 async def test_a_score_is_the_sum_over_the_legs_that_are_shown(trivet: Trivet, options: dict[str, Any]) -> None:
-    """Weight / (rrf_k + rank) of each, the rank being the one that is shown; the order follows."""
+    """The scores are weight / (rrf_k + rank) with the ranks shown, and determine the order."""
     await trivet.add("n", paintings())
     answer = await asked(trivet, **options)
     assert answer.found
@@ -113,7 +113,7 @@ async def test_callers_see_the_same_numbers(trivet: Trivet) -> None:
 
 
 async def test_what_is_no_better_than_chance_has_no_say(trivet: Trivet) -> None:
-    """The strict profile hears each leg's best alone, the open one hears all; the graph leg is always heard."""
+    """The strict profile keeps only each leg's best, the open one everything; the graph leg is never cut."""
     await trivet.add("n", paintings())
     strict, usual, wide = [await asked(trivet, profile=name) for name in ("strict", "default", "open")]
     for leg in (Leg.VECTOR, Leg.BM25):
@@ -137,7 +137,7 @@ async def test_a_leg_that_runs_alone_is_heard_out(trivet: Trivet) -> None:
 
 
 async def test_a_leg_of_weight_0_changes_nothing(trivet: Trivet) -> None:
-    """Nor does it run, and what remains is heard out as if it had been asked for alone."""
+    """Nor does it run, and the remaining leg is not cut, as if requested alone."""
     await trivet.add("n", paintings())
     answer = await asked(trivet, weights=LegWeights(vector=1.0), top_k=40)
     assert set(answer.fused_rankings) == {Leg.VECTOR}
@@ -174,7 +174,7 @@ def origins(answer: Answer) -> Counter[str | None]:
 
 
 async def test_no_source_fills_an_answer(trivet: Trivet) -> None:
-    """As long as others can take the place: the answer is full, and in the order of relevance."""
+    """As long as others can fill the place: the answer is full, and in the order of relevance."""
     await trivet.add("n", sessions(4, 6))
     free = await asked(trivet, top_k=24, profile="open")
     assert len(free.found) == 24
@@ -223,7 +223,7 @@ async def test_the_profile_caps_where_the_request_says_nothing(trivet: Trivet) -
 
 
 async def test_a_varied_answer_says_different_things(trivet: Trivet) -> None:
-    """It begins with the best, is as full as another, and repeats itself less the more variety is asked for."""
+    """It begins with the best, is as long as any other, and repeats itself less with more diversity."""
     await trivet.add("n", paintings())
     plain = await asked(trivet, top_k=8, profile="open")
     alike = []

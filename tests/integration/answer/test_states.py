@@ -1,4 +1,4 @@
-"""Of several statements about the same: the latest where a question asks for now, the first where it asks for then."""
+"""Several statements about the same thing: the latest if a question asks for now, the first if it asks for then."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def test_a_profile_switches_it_off(trivet: Trivet) -> None:
 
 
 async def test_what_is_so_again_is_the_newest_in_a_pack_and_holds(trivet: Trivet) -> None:
-    """Though the first of two equal statements is shown, and was superseded in between."""
+    """Even if the first of two equal statements is shown, and was superseded in between."""
 
     def stated(id: str, city: str, year: int, supersedes: str | None = None) -> MemoryInput:
         at = datetime(year, 6, 1, tzinfo=UTC)

@@ -38,7 +38,7 @@ def _lines(memories: Iterable[dict[str, object]]) -> bytes:
 
 @pytest.mark.parametrize("size", [7, 1_000, 10**9])
 async def test_many_lines(client: httpx.AsyncClient, size: int) -> None:
-    """More lines than a chunk, cut anywhere by the network; all are there afterwards."""
+    """More lines than a chunk, split anywhere by the network; all are stored afterwards."""
     body = _lines({"id": f"m{number}", "text": f"Memory number {number}."} for number in range(300))
     results = _results(await client.post(BULK, content=_pieces(body, size), headers=NDJSON))
     assert [(one["line"], one["id"], one["status"]) for one in results] == [
@@ -48,7 +48,7 @@ async def test_many_lines(client: httpx.AsyncClient, size: int) -> None:
 
 
 async def test_a_request_that_a_stop_cuts_off_is_told_that_it_may_be_sent_again(client: httpx.AsyncClient) -> None:
-    """Which the server cancels when its time is over."""
+    """Which the server cancels after its time limit."""
     begun, sent = asyncio.Event(), list[dict[str, Any]]()
     app = client._transport.app  # type: ignore[attr-defined]
 
@@ -86,7 +86,7 @@ async def test_what_an_export_has_of_nobody_is_told_in_the_log(
 
 
 async def test_broken_lines(client: httpx.AsyncClient) -> None:
-    """A broken line is rejected with its number; blank lines are no lines; an id's later line wins."""
+    """A broken line is rejected with its number; blank lines are skipped; the later line of an id wins."""
     lines = [
         b'{"id": "a", "text": "first"}',
         b"",
@@ -130,7 +130,7 @@ async def test_refused_before_the_stream(client: httpx.AsyncClient) -> None:
 
 
 async def test_longer_than_other_bodies_may_be(database_url: str) -> None:
-    """The limit of other bodies does not hold here."""
+    """The limit of other bodies does not apply here."""
     body = _lines({"id": f"m{number}", "text": f"Memory number {number}."} for number in range(60))
     async with served(database_url, max_body_bytes=1_024) as client:
         assert len(_results(await client.post(BULK, content=_pieces(body, 4_096), headers=NDJSON))) == 60
@@ -170,7 +170,7 @@ async def test_an_answer_bears_nothing_of_the_one_before(client: httpx.AsyncClie
 
 
 async def test_adding_stops_when_the_client_leaves(database_url: str) -> None:
-    """Even if it sent its whole body: what was stored by then stays, and no more is."""
+    """Even if it sent its whole body: lines stored by then stay, and no more are added."""
     body = _lines({"id": f"m{number}", "text": f"Memory number {number}."} for number in range(5_000))
     app = create_app(settings_for(database_url))
     async with client_of(app) as client:
@@ -201,7 +201,7 @@ async def test_adding_stops_when_the_client_leaves(database_url: str) -> None:
 
 
 def test_a_client_that_leaves(database_url: str) -> None:
-    """In the middle of a line: the server goes on."""
+    """In the middle of a line: the server keeps running."""
     with on_a_port(settings_for(database_url)) as url:
         target = httpx.URL(url)
         with socket.create_connection((target.host, target.port or 0), timeout=PATIENCE_S) as wire:

@@ -1,4 +1,4 @@
-"""A namespace is evaluated by what its callers judged."""
+"""A namespace is evaluated by its callers' judgements."""
 
 from __future__ import annotations
 

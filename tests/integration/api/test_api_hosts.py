@@ -1,4 +1,4 @@
-"""Which hosts a server answers for, and whose pages it lets in."""
+"""Which hosts a server answers for, and which origins it allows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def status(client: httpx.AsyncClient, host: str, path: str = NAMESPACES, *
 
 
 async def test_without_a_key_only_loopback_is_answered(client: httpx.AsyncClient) -> None:
-    """No page can read the memory of its reader under a name that it had resolved to loopback."""
+    """No page can read its visitor's memories under a name that resolves to loopback (DNS rebinding)."""
     assert {host: await status(client, host) for host in LOOPBACK} == dict.fromkeys(LOOPBACK, 200)
     for path in (NAMESPACES, "/", "/console/app.js", "/docs", "/health/live", "/metrics", "/mcp/a", "/nothing"):
         assert {host: await status(client, host, path) for host in OTHERS} == dict.fromkeys(OTHERS, 421), path
@@ -65,7 +65,7 @@ async def test_a_key_answers_for_all_hosts_unless_some_are_set(database_url: str
 
 
 async def test_without_a_key_no_page_of_another_origin_is_let_in(database_url: str) -> None:
-    """A page may have its browser send a POST anywhere, unless it has a body of JSON."""
+    """A page can make its browser send a POST anywhere, except with a JSON body."""
     rollback = "/v1/profiles/default/rollback"
     own = {"host": "localhost:8321"}
     async with served(database_url) as client:

@@ -30,14 +30,14 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 def faults_of(answer: httpx.Response) -> list[dict[str, Any]]:
-    """What a 422 names."""
+    """The field that a 422 names."""
     problem_of(answer, 422)
     faults: list[dict[str, Any]] = answer.json()["errors"]
     return faults
 
 
 async def entries(client: httpx.AsyncClient, at_least: int) -> list[dict[str, Any]]:
-    """The query log, once it has so many entries: they are written beside the answers."""
+    """The query log, once it has this many entries, as they are written in the background."""
     for _ in range(6_000):
         found: list[dict[str, Any]] = (await client.get(QUERIES)).json()["queries"]
         if len(found) >= at_least:
@@ -65,7 +65,7 @@ async def test_feedback_is_stored_listed_and_deleted(client: httpx.AsyncClient) 
 
 
 async def test_feedback_sent_again(client: httpx.AsyncClient) -> None:
-    """Is stored once; other feedback of the same id is a conflict that names it."""
+    """It is stored once; other feedback with the same id is a conflict that names it."""
     for stored in (True, False):
         answer = await client.post(FEEDBACK, json={**CLICK, "id": "f1"})
         assert (answer.status_code, answer.json()) == (201, {"id": "f1", "stored": stored})
@@ -127,7 +127,7 @@ async def test_bad_listings(client: httpx.AsyncClient, subtests: pytest.Subtests
 
 
 async def test_searches_are_logged_once_that_is_switched_on(client: httpx.AsyncClient) -> None:
-    """Search and context alike, under the id that the answer bears, without what is redacted."""
+    """Searches and context packs, under the id in the answer, without the redacted parts."""
     ask = {"query": "Did ana@example.org see Caroline?", "top_k": 1}
     assert (await client.post(f"{NAMESPACE}/search", json=ask)).status_code == 200
     put = await client.put(NAMESPACE, json={"query_log": {"max_entries": 100}})

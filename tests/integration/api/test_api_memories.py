@@ -40,7 +40,7 @@ async def _add(client: httpx.AsyncClient, *memories: Mapping[str, object]) -> li
 
 
 async def test_what_is_added_can_be_read(client: httpx.AsyncClient) -> None:
-    """Every field comes back as it was sent, times with a zone."""
+    """Every field comes back as sent, times with a zone."""
     assert await _add(client, SUPPORT) == [{"id": "m1", "status": "created", "error": None}]
     answer = await client.get(f"{MEMORIES}/m1")
     assert answer.status_code == 200
@@ -144,7 +144,7 @@ async def test_listing_with_filters(client: httpx.AsyncClient, subtests: pytest.
 
 
 async def test_deleting_by_filter(client: httpx.AsyncClient) -> None:
-    """What meets the filters goes; empty filters are refused."""
+    """Memories that match the filters are deleted; empty filters are refused."""
     await _add(client, SUPPORT, {"id": "m2", "text": "Two.", "tags": ["a"]}, {"id": "m3", "text": "Three."})
     empty: list[dict[str, object]] = [{"filters": {}}, {}, {"filters": {"tags_all": []}}]
     for body in empty:
@@ -174,7 +174,7 @@ async def test_namespaces(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_namespace_is_deleted_only_when_that_is_confirmed(client: httpx.AsyncClient) -> None:
-    """The client makes the namespace's path of the memory `..`'s, and what it sends changes nothing."""
+    """The client turns the path of the memory `..` into the namespace's, and its requests change nothing."""
     await _add(client, SUPPORT)
     tidied = client.build_request("DELETE", f"{MEMORIES}/..")
     assert tidied.url.path == NAMESPACE
@@ -195,7 +195,7 @@ async def test_nothing_crosses_namespaces(client: httpx.AsyncClient) -> None:
 
 
 async def test_many_memories_are_changed_at_once(client: httpx.AsyncClient) -> None:
-    """By ids or by filters, all legs included; what was so before is not counted as updated."""
+    """By ids or filters, in all legs; unchanged memories are not counted as updated."""
     texts = {"m1": "The kettle is copper.", "m2": "The door is green.", "m3": "The roof leaks."}
     await _add(client, *({"id": id_, "text": text, "tags": ["house"]} for id_, text in texts.items()))
     by_ids = await client.post(f"{MEMORIES}/update", json={"ids": ["m1", "m9"], "set": {"speaker": "Caroline"}})

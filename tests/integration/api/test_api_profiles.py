@@ -1,4 +1,4 @@
-"""Profiles over HTTP and by commands, and what searches make of them."""
+"""Profiles over HTTP and by commands, and their effect on searches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ QUERY = "Which boats did Ida paint in the harbour?"
 
 
 class Server:
-    """An application in this process: its client, and the engine for what HTTP does not do."""
+    """An application in this process: its client, and the engine for what HTTP does not offer."""
 
     def __init__(self, client: httpx.AsyncClient, engine: Trivet) -> None:
         self.client = client
@@ -43,7 +43,7 @@ class Server:
         return answer.json()
 
     async def measured(self, name: str, **parameters: Any) -> int:
-        """A new version that the gate lets pass."""
+        """A new version that passes the gate."""
         version: int = (await self.put(f"/v1/profiles/{name}", **parameters))["profile"]["version"]
         profile = await self.engine.profiles.find(f"{name}@{version}")
         live = (await self.engine.profiles.describe(name)).live
@@ -88,7 +88,7 @@ async def test_the_shipped_profile_is_there_and_live(server: Server) -> None:
 
 
 async def test_a_version_from_writing_to_rolling_back(server: Server) -> None:
-    """Written it is not live; promoted it is, for those who name no version; rolled back the one before is."""
+    """Written, it is not live; promoted, it is, for requests without a version; rolled back, the previous one is."""
     written = await server.put(PROFILE, shrink=0.5, note="half")
     assert (written["profile"]["version"], written["live"], written["note"]) == (4, False, "half")
     assert written["profile"]["fixed"] == msgspec.to_builtins(DEFAULT.fixed)
@@ -112,7 +112,7 @@ NO_SHADOW = {"name": "default", "live": 3, "shadow": None}
 
 
 async def test_a_shadow_answers_unseen_and_is_compared(boats: Server) -> None:
-    """Callers get what the live version says; where the candidate ranks otherwise the comparison tells."""
+    """Callers get the live version's answer; the comparison shows where the candidate ranks differently."""
     client, search = boats.client, "/v1/namespaces/n/search"
     alone = {"weights": {"vector": 0.0, "bm25": 0.0, "graph": 1.0}, "rrf_k": 60, "fan_out": 20}
     intents = ("fact_lookup", "relationship", "preference", "open_ended")
@@ -183,7 +183,7 @@ BAD: list[tuple[bytes, list[str]]] = [
 
 
 async def test_bad_parameters(server: Server, subtests: pytest.Subtests) -> None:
-    """Each is refused with the place of its fault, and nothing is written."""
+    """Each is refused with the place of the fault, and nothing is written."""
     headers = {"content-type": "application/json"}
     for body, loc in BAD:
         with subtests.test(body=body):
@@ -213,7 +213,7 @@ async def test_bad_names_and_versions(server: Server, subtests: pytest.Subtests)
 
 
 async def test_a_namespace_and_a_request_choose(boats: Server) -> None:
-    """A request before its namespace, a number before what is live; an unknown one or one not live is a 422."""
+    """A request overrides its namespace, a number the live version; an unknown or not live one is a 422."""
     client, settings = boats.client, "/v1/namespaces/n"
     assert (await boats.search())["profile"] == "default@3"
     version = await boats.measured("support", fixed=recipe(7, 50, bm25=1.0), shrink=0)
@@ -238,7 +238,7 @@ async def test_a_namespace_and_a_request_choose(boats: Server) -> None:
 
 
 async def test_a_profile_has_the_parameters_of_bm25(server: Server) -> None:
-    """By k1 a word said often counts more or less, by b the length of a memory; null follows the average."""
+    """k1 decides how much repetition counts, b how much length does; null follows the average."""
     boats = {"long": "boat boat boat " + "among the gulls of the grey harbour " * 5, "short": "boat", "other": "a gull"}
     memories = [{"id": name, "text": text} for name, text in boats.items()]
     await server.client.post("/v1/namespaces/n/memories", json={"memories": memories})
@@ -263,7 +263,7 @@ async def test_a_profile_has_the_parameters_of_bm25(server: Server) -> None:
 
 
 async def test_each_intent_has_its_own_recipe(boats: Server) -> None:
-    """Its rrf_k and its fan-out are those that are used; a request's rrf_k wins, `top_k` asks for more if need be."""
+    """Its rrf_k and fan-out are used; a request's rrf_k wins, and `top_k` raises the fan-out if necessary."""
     intents = {
         "fact_lookup": recipe(3, 10, bm25=1.0, vector=1.0),
         "relationship": recipe(90, 30, bm25=1.0, vector=1.0),
@@ -291,7 +291,7 @@ async def test_each_intent_has_its_own_recipe(boats: Server) -> None:
 
 
 async def test_weights_alone_leave_the_rest_of_a_recipe_as_it_was(server: Server) -> None:
-    """For the fixed recipe and for each intent: what is left out is that of the live version."""
+    """For the fixed recipe and each intent: fields left out come from the live version."""
     live = DEFAULT.per_intent | {Intent.PREFERENCE: replace(DEFAULT.fixed, rrf_k=60.0, fan_out=20)}
     version = await server.measured("support", per_intent=msgspec.to_builtins(live))
     await server.post(SUPPORT + "/promote", {"version": version})
@@ -309,7 +309,7 @@ async def test_weights_alone_leave_the_rest_of_a_recipe_as_it_was(server: Server
 
 
 async def test_the_profile_says_how_far_the_graph_leg_goes(server: Server) -> None:
-    """Where the request does not."""
+    """If the request does not."""
     chain = [("a", "Ann", "Bea"), ("b", "Bea", "Cleo"), ("c", "Cleo", "Dora")]
     memories = [
         {"id": id_, "text": f"{one} met {other}.", "entities": [{"name": one}, {"name": other}],
@@ -328,7 +328,7 @@ async def test_the_profile_says_how_far_the_graph_leg_goes(server: Server) -> No
 
 
 def test_the_commands(cli: Cli, tmp_path: Path) -> None:
-    """A version from a file, what the gate says of it, the list, and nothing to roll back to."""
+    """A version from a file, the gate's verdict on it, the list, and nothing to roll back to."""
     file = tmp_path / "support.json"
     file.write_text('{"shrink": 0.5, "note": "half"}', "utf-8")
 

@@ -47,7 +47,7 @@ def _ids(answer: dict[str, Any]) -> list[str]:
 
 
 async def test_every_mode(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """Each mode answers from its legs, best first, in the shape of the contract."""
+    """Each mode answers from its legs, best first, in the contract's format."""
     for mode in Mode:
         with subtests.test(mode=mode):
             answer = await _search(client, mode=mode, explain=True)
@@ -63,7 +63,7 @@ async def test_every_mode(client: httpx.AsyncClient, subtests: pytest.Subtests) 
 
 
 async def test_every_filter(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """Filters hold before the cut to `top_k`."""
+    """Filters apply before the cut to `top_k`."""
     for filters, expected in (
         ({"tags_all": ["chat"]}, {"m1", "m2"}),
         ({"tags_any": ["art"]}, {"m2"}),
@@ -89,7 +89,7 @@ async def test_writes_and_deletes_are_seen_at_once(client: httpx.AsyncClient) ->
 
 
 async def test_as_of(client: httpx.AsyncClient) -> None:
-    """The namespace as it stood then."""
+    """The namespace as of then."""
     assert set(_ids(await _search(client, as_of="2023-06-01T00:00:00Z"))) == {"m1", "m2"}
     assert _ids(await _search(client, as_of="2020-01-01T00:00:00Z")) == []
 
@@ -102,7 +102,7 @@ async def test_queries_without_words(client: httpx.AsyncClient, subtests: pytest
 
 
 async def test_context_packs(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """Within the budget in each format; messages do instead of a query, nothing does not."""
+    """Within the budget in each format; messages can replace a query, but one of them is required."""
     for shape in ("markdown", "xml", "json"):
         with subtests.test(format=shape):
             body = {"query": QUERY, "max_tokens": 128, "format": shape}
@@ -196,7 +196,7 @@ async def test_metrics(client: httpx.AsyncClient) -> None:
     assert any(key.startswith('trivet_http_request_seconds_count{method="GET",route="/mcp"') for key in values)
     for leg in Leg:
         assert values[f'trivet_stage_seconds_count{{stage="{leg}"}}'] == "2.0"
-        assert values[f'trivet_degraded_total{{leg="{leg}"}}'] == "0.0"  # an alert on its rise sees the first
+        assert values[f'trivet_degraded_total{{leg="{leg}"}}'] == "0.0"  # so that an alert on its rise sees the first
     assert values['trivet_embedding_cache_total{outcome="hit"}'] == "1.0"
     assert values['trivet_embedding_cache_total{outcome="miss"}'] == "1.0"
     assert "support" not in answer.text

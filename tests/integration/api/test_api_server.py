@@ -36,7 +36,7 @@ def test_start_serve_stop(database_url: str, workers: int, stop: signal.Signals)
 
 
 def test_a_connection_is_kept_longer_than_clients_keep_it(database_url: str) -> None:
-    """Five seconds are usual; a request at that very moment would be lost."""
+    """Five seconds are common in clients; a request at that very moment would be lost."""
     with (
         serving(TRIVET_DATABASE_URL=database_url) as server,
         closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection,
@@ -54,7 +54,7 @@ def test_a_scrape_sees_all_workers(database_url: str) -> None:
     with serving(TRIVET_DATABASE_URL=database_url, workers=2) as server:
         url = server.url
         httpx.post(f"{url}/v1/namespaces/a/memories", json={"memories": [{"text": "Boats."}]})
-        for _ in range(16):  # each over a connection of its own, which either worker may take
+        for _ in range(16):  # each over a new connection, which either worker may accept
             assert httpx.post(f"{url}/v1/namespaces/a/search", json={"query": "boats"}).status_code == 200
         route = 'method="POST",route="/v1/namespaces/{ns}/search",status="200"'
         counted = f"trivet_http_request_seconds_count{{{route}}} 16.0"
@@ -66,12 +66,12 @@ def test_a_scrape_sees_all_workers(database_url: str) -> None:
             'trivet_degraded_total{leg="graph"}',
         ):
             assert all(line in httpx.get(f"{url}/metrics").text for _ in range(8)), line
-        server.process.terminate()  # it takes the folder of the counts away
+        server.process.terminate()  # it removes the folder of the counts
         assert server.process.wait(PATIENCE_S) == 0
 
 
 def test_public_addresses_need_a_key() -> None:
-    """Others than this machine are let in only with a key."""
+    """Only this machine is served without a key."""
     for host in ("0.0.0.0", "::"):
         with pytest.raises(SettingsError, match="TRIVET_API_KEY"):
             check_exposure(Settings(host=host))
@@ -89,13 +89,13 @@ def test_a_taken_port_is_named() -> None:
 
 
 def test_an_unknown_host_is_named() -> None:
-    """So does one for a host that there is not."""
+    """So does one for a host that does not exist."""
     with pytest.raises(SettingsError, match=r"no-such-host\.invalid"):
         check_exposure(Settings(host="no-such-host.invalid"))
 
 
 def test_the_environment_carries_the_settings() -> None:
-    """A worker reads from its environment what its parent was given."""
+    """A worker reads its parent's settings from the environment."""
     settings = Settings(
         api_key="k",
         allowed_hosts="a.example, *.b.example",

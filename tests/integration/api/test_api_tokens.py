@@ -1,4 +1,4 @@
-"""What tokens open, and what they do not."""
+"""What tokens give access to, and what they do not."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ async def test_what_is_refused_says_why_and_is_not_repeated(
 
 
 async def test_a_short_key_signs_nothing(database_url: str) -> None:
-    """Who has a token could find it out."""
+    """A token's holder could find it out."""
     with pytest.warns(jwt.InsecureKeyLengthWarning):
         token = jwt.encode(claims(), "secret", "HS256")
     async with served(database_url, api_key="secret") as client:

@@ -1,4 +1,4 @@
-"""Traces of requests, as a collector receives them."""
+"""Traces of requests, as received by a collector."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
-    """A collector to which the servers that are started send."""
+    """A collector for the servers that are started."""
     with collecting() as running:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", running.url)
         yield running
@@ -69,7 +69,7 @@ async def test_a_request_is_a_span_in_the_trace_of_its_caller(database_url: str,
 async def test_no_header_that_cannot_be_read_is_written_to_the_log(
     database_url: str, collector: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without the key, whoever sends such headers would fill it."""
+    """Without the key, anyone could fill it with such headers."""
     trace = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "Berenike\x7f=flowerpot"}
     async with served(database_url, api_key="the-key-of-this-server") as client:
         for headers in ({"baggage": "user=Berenike," * 1_000}, {"baggage": "no key=Berenike"}, trace):
@@ -145,7 +145,7 @@ async def test_a_collector_that_is_away_is_one_line_in_the_log_for_each_batch(
 ) -> None:
     collector.is_down = True
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
-    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")  # one batch, however long all of it takes
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")  # one batch, however long the test takes
     async with served(database_url) as client:
         for _ in range(20):
             await ask(client)

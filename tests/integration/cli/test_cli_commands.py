@@ -120,7 +120,7 @@ def test_a_data_folder_beside_a_database_url_is_refused(cli: Cli) -> None:
 
 
 def test_add_then_search(cli: Cli) -> None:
-    """What was added is found, with its fields; the same again is unchanged."""
+    """An added memory is found with its fields; adding it again changes nothing."""
     fields = ["--id", "m1", "--kind", "message", "--speaker", "Caroline", "--session", "s1", "--position", "3"]
     more = ["--created-at", "2023-05-08T13:56:00Z", "--tag", "chat", "--metadata", '{"channel": "web"}']
     text = "I went to the support group yesterday."
@@ -161,7 +161,7 @@ def test_an_unreachable_database_is_status_one() -> None:
 
 
 def test_import_names_bad_lines_and_takes_up_where_it_was(cli: Cli, tmp_path: Path) -> None:
-    """Good lines are stored whatever the others are; a second run finds them unchanged."""
+    """Valid lines are stored whatever the others contain; a second run finds them unchanged."""
     file = tmp_path / "memories.jsonl"
     lines = ['{"id": "a", "text": "one"}', "", '{"id": "b"}', "{", '{"id": "c", "text": "two", "colour": 1}']
     file.write_text("\n".join([*lines, '{"id": "d", "text": "three"}']))
@@ -176,7 +176,7 @@ def test_import_names_bad_lines_and_takes_up_where_it_was(cli: Cli, tmp_path: Pa
 
 
 def test_import_tells_what_supersedes_nothing(cli: Cli, tmp_path: Path) -> None:
-    """Neither what comes later in the file, however far, nor what is there."""
+    """Neither memories later in the file, however far, nor stored ones."""
     first = {"id": "first", "text": "tea", "supersedes": "last"}
     lost = {"id": "lost", "text": "coffee", "supersedes": "nobody"}
     between = [{"id": f"m{number}", "text": "water"} for number in range(260)]
@@ -191,7 +191,7 @@ def test_import_tells_what_supersedes_nothing(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_import_of_an_evaluation_corpus_keeps_its_namespaces(cli: Cli) -> None:
-    """Rows say where they belong, unless the caller does."""
+    """Rows state their namespace, unless the caller does."""
     rows = [
         {"id": str(n), "namespace": f"ns{n % 2}", "text": f"text {n}", "metadata": {"session": 1}} for n in range(6)
     ]
@@ -204,7 +204,7 @@ def test_import_of_an_evaluation_corpus_keeps_its_namespaces(cli: Cli) -> None:
 
 
 def test_context_prints_the_pack_alone(cli: Cli) -> None:
-    """The pack can be piped; what is said about it goes to standard error."""
+    """The pack can be piped; messages about it go to standard error."""
     cli("add", "Caroline went to the support group.", "--id", "m1")
     done = cli("context", "Where did Caroline go?", "--max-tokens", "200")
     pack = json.loads(cli("context", "Where did Caroline go?", "--max-tokens", "200", "--json").stdout)
@@ -214,7 +214,7 @@ def test_context_prints_the_pack_alone(cli: Cli) -> None:
 
 
 def test_context_says_why_a_pack_is_empty(cli: Cli) -> None:
-    """A namespace that is not there has no weights to show; without anything relevant, those of the search are."""
+    """A missing namespace has no weights to show; without relevant results, the search's weights are shown."""
     absent = cli("context", "Where did Caroline go?", "-n", "absent")
     assert (absent.stdout, absent.stderr) == ("\n", "an empty pack: there is no namespace 'absent'\n")
     cli("add", "Caroline went to the support group.")
@@ -227,7 +227,7 @@ def test_context_says_why_a_pack_is_empty(cli: Cli) -> None:
 def test_a_large_namespace_is_loaded_before_a_command_asks_it(
     cli: Cli, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server answers meanwhile from a part, without the graph leg; a command has no later query."""
+    """A server answers partially meanwhile, without the graph leg; a command has no later query."""
     cli("add", "Caroline went to the support group.")
     for owner, limit in ((small_namespaces, "MOST_ORDINALS"), (registry, "LARGE_FROM"), (registry, "PATIENCE_S")):
         monkeypatch.setattr(owner, limit, 0)
@@ -265,7 +265,7 @@ def test_doctor_finds_a_healthy_database(cli: Cli) -> None:
 
 
 def test_doctor_compares_indexes_if_asked(cli: Cli) -> None:
-    """Where none are kept in files it says so."""
+    """If none are kept in files, it says so."""
     findings = json.loads(cli("doctor", "--indexes", "--json").stdout)
     assert findings[-1] == {"name": "indexes", "ok": True, "detail": "not kept in files"}
 

@@ -39,7 +39,7 @@ def test_a_file_of_notes_is_a_document_by_its_name(cli: Cli, tmp_path: Path) -> 
 
 
 def test_each_file_of_a_folder_is_a_document(cli: Cli, tmp_path: Path) -> None:
-    """Hidden files, exports and what is no document are left out; what cannot be read does not stop the others."""
+    """Hidden files, exports and other non-documents are skipped; unreadable files do not stop the others."""
     notes = tmp_path / "Notes & more"
     for name, text in {
         "roses.md": "# Roses\n\nWater them on Monday.",
@@ -71,7 +71,7 @@ def test_each_file_of_a_folder_is_a_document(cli: Cli, tmp_path: Path) -> None:
 def test_documents_of_a_folder_whose_files_are_gone_are_deleted_on_request(
     cli: Cli, database_url: str, tmp_path: Path
 ) -> None:
-    """Not what cannot be read now, and nothing that came from elsewhere, whatever the name of its file."""
+    """Not unreadable files' documents, and nothing that came from elsewhere, whatever its file name."""
     notes, others = tmp_path / "notes", tmp_path / "others"
     for folder in (notes, others):
         for name in ("roses.md", "house/tap.txt", "house/roof.txt"):

@@ -87,7 +87,7 @@ def test_eval_measures_every_mode_and_leaves_its_files(database_url: str, folder
 
 
 def test_eval_again_stores_nothing_and_says_when_the_rows_differ(database_url: str, folder: Path) -> None:
-    """A folder that lost a row is refused until the namespaces are filled anew."""
+    """A folder that lost a row is refused until the namespaces are filled again."""
     assert "7 created" in evaluate(database_url, folder, "--modes", "bm25").stdout
     done = evaluate(database_url, folder, "--modes", "bm25", "--limit", "2", "--weights", "1,1,0")
     assert "7 unchanged" in done.stdout
@@ -107,7 +107,7 @@ def test_eval_names_the_line_of_a_bad_row(database_url: str, folder: Path) -> No
 
 
 def test_eval_measures_parts_packs_and_several_folders(database_url: str, folder: Path, tmp_path: Path) -> None:
-    """Every table, file and chart of two folders, of which one lacks a question of the other."""
+    """Every table, file and chart of two folders, one of which lacks a question of the other."""
     other = write_folder(tmp_path / "other")
     queries = (other / "queries.jsonl").read_text().splitlines()
     (other / "queries.jsonl").write_text("\n".join(queries[1:]))
@@ -128,7 +128,7 @@ def test_eval_measures_parts_packs_and_several_folders(database_url: str, folder
     def packs(figures: dict[str, Any]) -> dict[int, dict[str, Any]]:
         return {cell["budget"]: cell for cell in figures["budgets"] if cell["system"] == "adaptive"}
 
-    # 512 tokens hold each small namespace whole, the merged duplicate too; 64 hold one memory or two
+    # 512 tokens are enough for each small namespace, with the merged duplicate; 64 for one or two memories
     assert packs(toy)[512]["recall"]["mean"] == packs(fewer)[512]["recall"]["mean"] == 1.0
     assert 0.0 < packs(toy)[64]["recall"]["mean"] <= 1.0
     assert packs(toy)[64]["tokens"] <= 64.0 < packs(toy)[512]["tokens"]
@@ -157,14 +157,14 @@ def alone(leg: Leg, **fields: Any) -> Profile:
 
 
 def ask_without_words_in_common(folder: Path) -> None:
-    """A query that the vector leg alone can answer."""
+    """A query that only the vector leg can answer."""
     (folder / "queries.jsonl").write_text(
         json.dumps({"id": "q", "namespace": "home", "text": "musical instrument?", "type": "t", "relevant": ["piano"]})
     )
 
 
 async def test_eval_compares_stages_and_profiles(database_url: str, folder: Path, tmp_path: Path) -> None:
-    """The live version and another one of the database's profile, and four searches of the profile that is named."""
+    """The live and another version of the database's profile, and four searches with the named profile."""
     async with Trivet.open(settings_for(database_url)) as engine:
         await engine.profiles.put("mine", alone(Leg.BM25))
         await engine.profiles.put("mine", alone(Leg.VECTOR))
@@ -204,7 +204,7 @@ async def test_eval_compares_stages_and_profiles(database_url: str, folder: Path
 
 
 async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data_dir: Path) -> None:
-    """It stores its rows in a database of its own, which has neither the profile nor its model."""
+    """It stores its rows in a separate database, which has neither the profile nor its model."""
     async with Trivet.open(settings_for("embedded", data_dir=data_dir)) as engine:
         intent = await engine.models.put_model("intent", models_dir() / "intent.onnx")
         await engine.profiles.put("mine", alone(Leg.VECTOR, models=Models(intent=intent)))
@@ -220,7 +220,7 @@ async def test_eval_borrows_profiles_of_the_embedded_database(folder: Path, data
 
 
 def test_eval_refuses_profiles_that_are_not_there(database_url: str, folder: Path) -> None:
-    """As bad usage, with those that there are; nothing is stored."""
+    """As wrong usage, with the existing ones listed; nothing is stored."""
     done = evaluate(database_url, folder, "--profiles", "default,mine", status=2)
     assert "there is no profile 'mine'; there are: default, research" in done.stderr
     assert "has no version 99" in evaluate(database_url, folder, "--base-profile", "default@99", status=2).stderr
@@ -252,7 +252,7 @@ def test_eval_refuses_what_it_cannot_measure(folder: Path, options: list[str], m
 
 
 def test_eval_judges_a_run_from_elsewhere(database_url: str, folder: Path, tmp_path: Path) -> None:
-    """By the same questions and judgements, beside its own; a question without a line has no results."""
+    """On the same questions and judgements as its own systems; a question without a line has no results."""
     run, out, html = tmp_path / "other.trec", tmp_path / "out", tmp_path / "report.html"
     run.write_text("q1 Q0 kettle 1 9 x\nq2 Q0 garden 1 2 x\nq2 Q0 piano 2 1 x\nq3 Q0 nothing 1 1 x\nq8 Q0 a 1 1 x\n")
     options = ("--modes", "bm25", "--run", run, "--budgets", "64", "--out", out, "--html", html, "--json")
@@ -291,12 +291,12 @@ def test_eval_says_at_once_which_id_its_files_cannot_hold(folder: Path, tmp_path
 
 
 def test_eval_writes_into_no_evaluation_folder(folder: Path) -> None:
-    """Its judgements there would be taken for the folder's own."""
+    """Its judgements there would be mistaken for the folder's own."""
     assert f"{folder} is an evaluation folder" in evaluate(NOWHERE, folder, "--out", folder, status=2).stderr
 
 
 def test_eval_says_what_charts_need(folder: Path, tmp_path: Path) -> None:
-    """Without matplotlib, before anything is run; in a process of its own, which has not imported it yet."""
+    """Without matplotlib, before anything runs; in a separate process, which has not imported it yet."""
     (tmp_path / "matplotlib.py").write_text("raise ModuleNotFoundError('gone', name='matplotlib')")
     command = ("-m", "retrieval.cli", "eval", folder, "--html", tmp_path / "r.html")
     done = python(*command, status=2, TRIVET_DATABASE_URL=NOWHERE, PYTHONPATH=str(tmp_path))

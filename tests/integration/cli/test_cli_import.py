@@ -33,7 +33,7 @@ def summary(cli: Cli, file: Path, *options: str, status: int = 0) -> dict[str, A
 
 
 def turns_of(name: str) -> list[TalkTurn]:
-    """What was said in an export, with the program's own names of speakers."""
+    """The turns of an export, with the program's own names of speakers."""
     return talk({"chatgpt": ("user", "ChatGPT"), "claude": ("user", "Claude")}.get(name, ("Nora", "Ivo")))
 
 
@@ -65,11 +65,11 @@ def test_rows_of_a_table_are_imported_as_the_page_on_sql_says(cli: Cli, database
     assert (memory.id, memory.text) == ("1", "The kettle\nis copper.")
 
 
-@pytest.mark.parametrize("name", [name for name in EXPORTS if name != "mcp"])  # whose graph has no times
+@pytest.mark.parametrize("name", [name for name in EXPORTS if name != "mcp"])  # its graph has no times
 def test_an_export_is_read_once_however_often_it_is_imported(
     name: str, cli: Cli, database_url: str, tmp_path: Path
 ) -> None:
-    """Format told by content alone; texts, speakers, times, and the order within sessions are the talk's."""
+    """The format is detected by content; texts, speakers, times, and order within sessions are the conversation's."""
     file = tmp_path / "export.bin"
     file.write_bytes(EXPORTS[name]())
     first, second = summary(cli, file), summary(cli, file)
@@ -119,7 +119,7 @@ def is_timed(name: str, turn: TalkTurn) -> bool:
 DAYS = len({f"{turn.time:%Y-%m-%d}" for turn in talk()})
 
 EXPIRED = {"zep": 22}
-"""How many facts hold no longer, and so are not listed."""
+"""How many facts are no longer valid, and so not listed."""
 
 SESSIONS = {
     **dict.fromkeys(("whatsapp", "whatsapp-android", "discord"), DAYS),
@@ -127,7 +127,7 @@ SESSIONS = {
     "telegram": DAYS + 1,  # a day lies in both chats
     "slack": DAYS + 22,
 }
-"""How many sessions the talk has."""
+"""How many sessions the conversation has."""
 
 
 def test_facts_of_other_memory_servers_keep_what_they_had(cli: Cli, database_url: str, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_facts_of_other_memory_servers_keep_what_they_had(cli: Cli, database_url
 
 
 def test_an_import_that_was_cut_off_is_completed_by_the_next(cli: Cli, database_url: str, tmp_path: Path) -> None:
-    """The whole conversations before the cut are in; the place of the cut is named."""
+    """The complete conversations before the cut are imported; the place of the cut is reported."""
     file = tmp_path / "conversations.json"
     whole = exports.as_json(
         [exports.claude_conversation(talk(("user", "Claude"))[n : n + 55], f"k{n}") for n in range(0, 220, 55)]
@@ -201,7 +201,7 @@ def test_a_row_that_ends_before_it_begins_is_named(cli: Cli, tmp_path: Path) -> 
 
 
 def test_local_times_are_of_the_zone_that_is_named(cli: Cli, database_url: str, tmp_path: Path) -> None:
-    """With daylight saving where the zone has it."""
+    """With daylight saving if the zone has it."""
     file = tmp_path / "chat.txt"
     file.write_text("14/01/2024, 12:00 - Nora: Winter\n14/07/2024, 12:00 - Nora: Summer\n")
     cli("import", file, "-n", "mine", "--timezone", "Europe/Berlin")
@@ -333,7 +333,7 @@ def test_a_file_of_another_format_than_named_is_refused_with_its_own(
 
 
 def test_json_of_no_known_format_is_no_document_unless_it_is_said(cli: Cli, tmp_path: Path) -> None:
-    """It is rather an export of another program, which would be one memory of braces."""
+    """It is probably another program's export, which would become one memory of braces."""
     file = tmp_path / "export.json"
     file.write_text('[{"claim": "Ana lives in Porto."}]')
     refusal = cli("import", file, status=1).stderr
@@ -356,7 +356,7 @@ def test_columns_are_named_by_the_user(cli: Cli, database_url: str, tmp_path: Pa
 
 
 def test_hostile_zips_lose_nothing_that_can_be_read(cli: Cli, database_url: str, tmp_path: Path) -> None:
-    """A bomb is not unpacked, a path that climbs is named, a damaged member does not stop the others."""
+    """A zip bomb is not unpacked, a path outside is reported, a damaged member does not stop the others."""
     file = tmp_path / "export.zip"
     files = {
         "conversations-000.json": exports.as_json([exports.claude_conversation(talk()[:3], "k")]),

@@ -69,7 +69,7 @@ def test_memories_are_deleted_by_ids_or_filters(cli: Cli) -> None:
 
 
 def test_ids_that_there_are_not_keep_no_other_memory(cli: Cli) -> None:
-    """They are all told, and what was deleted is counted."""
+    """All of them are reported, and the deleted ones counted."""
     done = cli("delete", "-n", "ana", "m0", "nope", "m1", "gone", status=1)
     assert done.stdout == "2 deleted\n"
     assert "'nope'" in done.stderr
@@ -103,6 +103,6 @@ def test_namespaces_are_listed_and_deleted(cli: Cli) -> None:
     table = cli("namespaces").output.splitlines()
     assert [row.split()[:2] for row in table[1:]] == [["ana", "5"], ["ben", "1"]]
     cli("delete", "-n", "ana", "--all", "--yes")
-    longest = "n" * 128  # is not cut where there is no terminal
+    longest = "n" * 128  # is not cut without a terminal
     cli("add", "-n", longest, "The kettle is copper.")
     assert [row.split()[0] for row in cli("namespaces").output.splitlines()[1:]] == ["ben", longest]

@@ -59,13 +59,13 @@ def _searched(search_id: str, query: str, intent: str | None) -> Searched:
 
 @pytest.fixture
 def queries(database_url: str, cli: Cli) -> Cli:
-    """The command on a database of the test's own."""
+    """The command on the test's own database."""
     asyncio.run(_load_vectors(database_url))
     return partial(cli, "queries")
 
 
 def test_it_lists_what_was_asked(queries: Cli) -> None:
-    """For people without what could steer their terminal, or as JSON."""
+    """For people, without terminal control characters, or as JSON."""
     shown = queries("-n", "n").output
     assert "Where was \ufffd[31mCaroline?" in shown
     assert shown.index("s1") < shown.index("s2")
@@ -78,7 +78,7 @@ def test_it_lists_what_was_asked(queries: Cli) -> None:
 
 
 def test_an_export_is_read_as_an_evaluation_folder(queries: Cli, tmp_path: Path) -> None:
-    """With what feedback on the search calls relevant, to be asked as it was: its time, its filters."""
+    """With the memories that feedback calls relevant, and the search's own time and filters."""
     corpus = [{"id": memory_id, "namespace": "n", "text": "x"} for memory_id in ("m1", "m2")]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
     assert queries("-n", "n", "--export", tmp_path / "queries.jsonl").output == "2 exported\n"

@@ -24,7 +24,7 @@ from tests.serving import settings_for
 
 VECTOR_ONLY = Recipe(weights={Leg.VECTOR: 0.98, Leg.BM25: 0.01, Leg.GRAPH: 0.01}, rrf_k=5, fan_out=40)
 BAD = replace(DEFAULT, fixed=VECTOR_ONLY, per_intent=dict.fromkeys(INTENTS, VECTOR_ONLY), learned_share=0.0)
-"""Ranks by meaning where only the name of a note tells which one is asked for."""
+"""Ranks by meaning although only a note's name identifies it."""
 
 
 TOPICS = [
@@ -41,7 +41,7 @@ TOPICS = [
 
 
 def name_of(namespace: int, number: int) -> str:
-    """A number too short to be an identifier, which would lead to the note under any profile, and no year."""
+    """A number that is neither a year nor long enough for an identifier, which would find the note in any profile."""
     return f"{3000 * namespace + 37 * number}"
 
 
@@ -100,7 +100,7 @@ def stored(database_url: str, name: str) -> Sequence[StoredVersion]:
 
 
 def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path, tmp_path: Path) -> None:
-    """It goes on where it stopped, finds the same again, and refuses to promote what is worse."""
+    """It continues where it stopped, finds the same result, and refuses to promote a worse profile."""
     with_bad_profile(database_url)
     work, out, html = tmp_path / "work", tmp_path / "figures" / "tuning.json", tmp_path / "reports" / "tuning.html"
     options = ("--profile", "notes", "--from", "bad@1", "--work", work)
@@ -128,7 +128,7 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
     assert again["curve"] == found["curve"]
     assert stored(database_url, "notes")[0].live
 
-    qrels = folder / "qrels.trec"  # for what is saved of the queries already
+    qrels = folder / "qrels.trec"  # for the saved queries
     qrels.write_text("".join(f"hall{space}.{number} 0 note31 1\n" for space in (1, 2) for number in range(1, 31)))
     regraded = json.loads(trivet(database_url, "tune", folder, *options, "--dry-run", "--json").stdout)
     means = {score["system"]: score["ndcg"]["mean"] for score in regraded["scores"]}
@@ -146,7 +146,7 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
 
 
 def test_a_version_is_checked_as_it_is_served(database_url: str, tmp_path: Path) -> None:
-    """By its order of time, too, which is no matter of what the legs find."""
+    """By its order of time, too, which does not depend on the legs' results."""
     flat = tmp_path / "flat.json"
     names = [f"{first}{last}" for first in ("An", "Be", "Cle", "Do", "Ed", "Fi") for last in WORDS]
     rows = [
@@ -180,7 +180,7 @@ def test_a_dry_run_stores_nothing(database_url: str, folder: Path, tmp_path: Pat
 
 
 def test_feedback_is_learned_from(database_url: str, tmp_path: Path) -> None:
-    """Once there is enough of it, each search counted once; before that the numbers are told."""
+    """Once there is enough, with each search counted once; before that the error has the numbers."""
     with_bad_profile(database_url)
 
     async def judge(first: int, last: int) -> None:

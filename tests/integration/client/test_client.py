@@ -25,7 +25,7 @@ MAY = datetime(2025, 5, 20, 18, tzinfo=UTC)
 
 @pytest.fixture
 def url(database_url: str) -> Iterator[str]:
-    """The address of a server with a database of its own."""
+    """The address of a server with its own database."""
     with on_a_port(settings_for(database_url)) as address:
         yield address
 
@@ -214,7 +214,7 @@ def test_many_memories_are_changed_at_once(ana: trivet.Client) -> None:
     assert ana.update_all({"tags": ["x"]}, speaker=["Ines"]).updated == 1
     assert ana.update_all({"tags": ["x"]}, ids=["m1", "m2"]) == UpdateReceipt(matched=2, updated=1)
     with pytest.raises(trivet.InvalidInput, match="not text") as raised:
-        ana.update_all({"tags": ["y"]}, ids="m1")  # is no list of letters, which might be ids, too
+        ana.update_all({"tags": ["y"]}, ids="m1")  # a string is not taken as a list of letters, which might be ids
     assert raised.value.loc == ("ids",)
     assert [memory.tags for memory in ana.get_all()] == [["x"], ["x"]]
 
@@ -229,7 +229,7 @@ def test_the_history_of_a_memory(ana: trivet.Client) -> None:
 
 
 def test_an_export_comes_line_by_line(ana: trivet.Client) -> None:
-    """Whatever else ends lines elsewhere."""
+    """Whatever other line separators it contains."""
     texts = [f"note {number}\u2028\x85 of {'many ' * 500}" for number in range(40)]
     ana.add(texts)
     header, *lines = map(msgspec.json.decode, ana.export())
@@ -326,7 +326,7 @@ def test_a_document_that_cannot_be_read_says_why(ana: trivet.Client, tmp_path: P
 
 
 def test_more_than_one_batch_may_supersede(ana: trivet.Client) -> None:
-    """They are sent in batches of as many as the server compares, and results tell of it only where asked to."""
+    """They are sent in batches as large as the server compares, and results only have it if requested."""
     notes = [{"text": f"note {number}", "created_at": MAY} for number in range(101)]
     old = {"id": "old", "text": "The bagpipe rehearsal is at the Ravenscourt hall on Tuesdays.", "created_at": MAY}
     results = ana.add([*notes, old], may_supersede=True)

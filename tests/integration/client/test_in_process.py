@@ -43,7 +43,7 @@ async def test_the_asynchronous_one(database_url: str) -> None:
 
 
 async def test_one_task_may_open_it_and_another_close_it(database_url: str) -> None:
-    """As fixtures of pytest-asyncio do."""
+    """As pytest-asyncio's fixtures do."""
     opening = trivet.aopen(database_url=database_url, namespace="ana")
     memory = await asyncio.create_task(opening.__aenter__())
     await memory.add("The kettle is copper.")
@@ -94,7 +94,7 @@ def test_a_folder_keeps_what_was_added(data_dir: Path) -> None:
 
 
 def test_a_program_that_ends_closes_what_it_opened(data_dir: Path) -> None:
-    """As of a notebook, which has no block around its cells; a process that it forked ends, too."""
+    """As in a notebook, which has no block around its cells; a process that it forked ends, too."""
     program = f"""
         import multiprocessing, sys, trivet
         memory = trivet.open(namespace="ana", data_dir=sys.argv[1])
@@ -108,14 +108,14 @@ def test_a_program_that_ends_closes_what_it_opened(data_dir: Path) -> None:
 
 
 def run(program: str, folder: Path) -> str:
-    """What a program prints that opens a folder, in which no PostgreSQL may stay behind."""
+    """The output of a program that opens a folder; no PostgreSQL may be left in it."""
     done = python("-c", dedent(program), folder)
     assert postgres_in(folder) == []
     return done.stdout
 
 
 def test_a_fork_has_no_share_in_what_is_open(data_dir: Path) -> None:
-    """It is told so where it would wait for ever, and its end ends nothing of its parent's."""
+    """It gets an error instead of waiting forever, and its end does not affect its parent."""
     program = """
         import os, sys, trivet
         memory = trivet.open(namespace="ana", data_dir=sys.argv[1])

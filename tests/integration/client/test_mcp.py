@@ -1,4 +1,4 @@
-"""The tools of the Model Context Protocol, asked by its own client."""
+"""The tools of the Model Context Protocol, called by its own client."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def in_process(database_url: str, era: Era) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def over_stdio(database_url: str, era: Era, *options: str) -> AsyncIterator[Client]:
-    """A process of its own: `trivet mcp`."""
+    """A separate process: `trivet mcp`."""
     settings = environment(TRIVET_DATABASE_URL=database_url)
     command = ["-m", "trivet", "mcp", "-n", "ana", *options]
     async with Client(
@@ -149,7 +149,7 @@ RECALL = {
     "method": "tools/call",
     "params": {"name": "recall", "arguments": {"query": "x"}},
 }
-"""A call in the way of the older protocol."""
+"""A call in the older protocol."""
 
 ACCEPTED = {"Accept": "application/json, text/event-stream"}
 
@@ -277,7 +277,7 @@ async def test_a_server_without_the_package_says_what_to_install(
 
 
 def test_an_assistants_open_stream_ends_with_the_server(database_url: str) -> None:
-    """Wholly, so that its client sees no failure and the server's log tells of none."""
+    """Completely, so that neither its client nor the server's log sees a failure."""
     accepted = {"accept": "text/event-stream"}
     with (
         serving(TRIVET_DATABASE_URL=database_url) as server,

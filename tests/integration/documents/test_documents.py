@@ -1,4 +1,4 @@
-"""Documents are put, found, read, listed and deleted as one."""
+"""Documents are put, found, read, listed and deleted as a whole."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def memories_of(trivet: Trivet, namespace: str = "n") -> list[str]:
 
 
 async def test_a_text_is_not_decoded_again_by_the_encoding_that_it_names(trivet: Trivet) -> None:
-    """As a page read by another program still names the one that it had."""
+    """As a page converted by another program still declares its old one."""
     page = '<html><head><meta charset="iso-8859-1"></head><body><p>Schlüssel</p></body></html>'
     await trivet.documents.put("n", DocumentInput(id="page", text=page))
     await trivet.documents.put("n", DocumentInput(id="note", text="Wölken", media_type="text/plain; charset=latin-1"))
@@ -116,7 +116,7 @@ async def test_the_same_content_writes_nothing(trivet: Trivet) -> None:
 
 
 async def test_a_changed_document_replaces_its_chunks(trivet: Trivet) -> None:
-    """What is no longer in it is found no more; what is, is not written anew."""
+    """Removed parts are no longer found; unchanged parts are not rewritten."""
     await trivet.documents.put("n", DocumentInput(id="h", text=HANDBOOK))
     await trivet.documents.put("n", DocumentInput(id="other", text=HANDBOOK))
     before = await trivet.documents.get("n", "h")
@@ -135,7 +135,7 @@ async def test_a_changed_document_replaces_its_chunks(trivet: Trivet) -> None:
 
 
 async def test_an_edit_embeds_what_it_changed(trivet: Trivet, database_url: str) -> None:
-    """A paragraph at the beginning gives all that follow other ids, but their texts have their vectors already."""
+    """A new first paragraph changes the ids of all later chunks, but their texts already have vectors."""
     counting = CountingEmbedder()
     trivet.embedders.default._inner.embed_documents = counting.embed_documents  # type: ignore[method-assign]
     pages = long_text(6, random.Random(7))
@@ -156,7 +156,7 @@ async def test_a_document_is_deleted_as_one(trivet: Trivet) -> None:
     await trivet.documents.put("n", DocumentInput(id="h", text=HANDBOOK))
     await trivet.add("n", [MemoryInput(id="m", text="The handbook is blue.", document_id="h")])
     await trivet.documents.delete("n", "h")
-    assert await memories_of(trivet) == ["m"]  # said of the document, but no part of it
+    assert await memories_of(trivet) == ["m"]  # its metadata name the document, but it is not part of it
     for call in (trivet.documents.get, trivet.documents.delete):
         with pytest.raises(NotFound, match="there is no document 'h'"):
             await call("n", "h")
@@ -181,7 +181,7 @@ async def test_documents_are_listed_by_id(trivet: Trivet) -> None:
 
 
 async def test_chunks_have_neighbours(trivet: Trivet) -> None:
-    """BM25 scores a chunk in the context of those around it, as it does a turn; other documents are not around it."""
+    """BM25 scores a chunk with its neighbours, like a turn; other documents are not neighbours."""
     parts = [f"{word} {'tea and water and leaves and time ' * 20}\n\n" for word in ("Zeppelin", "Monday", "Copper")]
     await trivet.documents.put("n", DocumentInput(id="d", text="".join(parts), media_type="text/plain"))
     other = "Monday is when nothing happens. " + "Sand and stones and dust. " * 20
@@ -211,7 +211,7 @@ async def test_a_chunk_that_was_changed_by_hand_is_put_right(trivet: Trivet) -> 
 
 
 async def test_nobody_sees_half_of_a_document(trivet: Trivet) -> None:
-    """While two versions are put in turn by two writers, every reader sees one of them."""
+    """While two writers put two versions in turn, every reader sees one of them."""
     versions = [HANDBOOK, HANDBOOK.replace("copper", "silver").replace("## Chapter 5", "## Chapter five")]
     await trivet.documents.put("n", DocumentInput(id="h", text=versions[0]))
     done = asyncio.Event()
@@ -311,7 +311,7 @@ async def test_a_row_of_a_table_is_found_with_the_names_of_its_columns(trivet: T
 
 
 async def test_a_row_of_a_workbook_is_found_with_the_names_of_its_columns(trivet: Trivet) -> None:
-    """Of its own sheet; the workbook has no title that the first sheet's name would be."""
+    """With its own sheet's name; the workbook does not get the first sheet's name as title."""
     content = workbook(
         Staff=[["name", "room"], ["Ana", 12]],
         Lamps=[["product", "price"], *([f"{word} lamp", len(word) * 9] for word in WORDS * 3), ["Bergamot lamp", 39]],

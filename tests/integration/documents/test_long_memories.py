@@ -1,4 +1,4 @@
-"""Memories of any length: stored whole, found by all legs, packed soundly."""
+"""Memories of any length: stored whole, found by all legs, packed correctly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOPIC = (
 
 
 async def test_the_second_half_of_a_long_turn_is_found_by_its_vector(trivet: Trivet) -> None:
-    """It used to be embedded by its head alone."""
+    """Only its beginning used to be embedded."""
     long = MemoryInput(id="long", text=FILLER + TOPIC, speaker="Ana", session_id="s", position=0)
     others = [MemoryInput(id=f"m{number}", text=f"{FILLER} {number}") for number in range(30)]
     await trivet.add("n", [*others, long])
@@ -32,7 +32,7 @@ async def test_the_second_half_of_a_long_turn_is_found_by_its_vector(trivet: Tri
 async def test_a_text_of_a_million_characters_is_stored_and_its_terms_are_packed(
     trivet: Trivet, database_url: str
 ) -> None:
-    """With more distinct terms, and one of them oftener, than 16 bits count."""
+    """With more distinct terms, and one more frequent term, than fit in 16 bits."""
     words = [f"w{number}" for number in range(90_000)] + ["often"] * 70_000
     random.Random(3).shuffle(words)
     text = " ".join(words)[: MAX_TEXT_CHARS - 20] + " quetzalcoatl"

@@ -1,4 +1,4 @@
-"""What is known of entities: lists, pages, neighbours, paths, the whole graph; what counts is what a search may see."""
+"""Entities: lists, pages, neighbours, paths, the whole graph, from the memories that a search may see."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ async def test_the_deadline_cuts_and_says_so(town: Trivet, monkeypatch: pytest.M
 
 
 async def test_words_take_no_places_of_names(town: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What somebody talks about is more than a limit leaves of it, and none of it is shown."""
+    """A speaker's topics exceed a limit, and none of them is shown."""
     (ana,) = await ids_of(town, "Ana")
     await town.add(NS, [fact(7, "Ana talked about gardens, kitchens, bicycles and mountains.", "Ana")])
     monkeypatch.setattr(view, "MAX_TIES", 3)

@@ -1,4 +1,4 @@
-"""Aliases and merges by hand: what they change in searches and pages, and that undoing a merge leaves no trace."""
+"""Aliases and merges by hand: their effect on searches and pages, and that undoing a merge leaves no trace."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ BY_NAME = fact(14, "Today Robert Smith came to Rome.")
 
 
 async def give(engine: Trivet, *, by_hand: bool) -> None:
-    """Have Zippy be Robert Smith, by hand or by a memory."""
+    """Make Zippy an alias of Robert Smith, by hand or by a memory."""
     given = EntityInput(name="Robert Smith", aliases=[] if by_hand else ["Zippy"])
     await engine.add(NS, [MemoryInput(id="giving", text="New.", entities=[given])])
     if by_hand:
@@ -200,7 +200,7 @@ async def take_away(engine: Trivet, *, by_hand: bool) -> None:
 async def test_an_alias_that_is_taken_away_leaves_nothing_behind(
     family: Trivet, beside: Trivet, database_url: str, by_hand: bool
 ) -> None:
-    """Texts that used it mention what they say, in the tables and in every index, as if it had never been given."""
+    """Texts that used it mention their literal name, in the tables and in every index, as if it had never existed."""
     await give(family, by_hand=by_hand)
     await family.add(NS, [*USING, BY_NAME])
     for engine in (family, beside):
@@ -224,7 +224,7 @@ async def test_an_alias_that_is_taken_away_leaves_nothing_behind(
 
 
 async def test_an_alias_goes_though_all_who_gave_it_are_deleted_at_once(family: Trivet) -> None:
-    """And while texts are written that use it."""
+    """And while texts that use it are written."""
     for _ in range(4):
         given = EntityInput(name="Robert Smith", aliases=["Zippy"])
         givers = [MemoryInput(id=f"g{number}", text=f"New {number}.", entities=[given]) for number in range(4)]
@@ -239,7 +239,7 @@ async def test_an_alias_goes_though_all_who_gave_it_are_deleted_at_once(family: 
 
 
 async def test_an_alias_is_taken_away_while_texts_use_it(family: Trivet) -> None:
-    """Whoever waits for each other in a circle starts over."""
+    """Writers that wait for each other in a circle start again."""
     for round_ in range(3):
         await give(family, by_hand=True)
         texts = [MemoryInput(id=f"x{at}", text=f"Zippy bought {round_}{at} kites.") for at in range(12)]
@@ -264,7 +264,7 @@ async def test_a_renamed_person_keeps_the_texts_of_the_alias(family: Trivet) -> 
 
 
 async def test_an_alias_that_is_still_given_keeps_its_texts(family: Trivet, beside: Trivet, database_url: str) -> None:
-    """By another memory, by hand, or by the one that is written in the place of the first."""
+    """By another memory, by hand, or by the first one's replacement."""
     await give(family, by_hand=False)
     await family.add(NS, USING)
     before = (await rows(database_url))["mention"]
@@ -281,7 +281,7 @@ async def test_an_alias_that_is_still_given_keeps_its_texts(family: Trivet, besi
 
 
 async def test_the_name_that_only_a_deleted_memory_had_is_gone(family: Trivet) -> None:
-    """Also where a text has the plural of an alias, or writes the date that is one otherwise."""
+    """Also if a text has the plural of an alias, or a different spelling of a date that is one."""
     acme = EntityInput(name="Acme", aliases=["story", "2024-05-05"])
     await family.add(NS, [MemoryInput(id="giving", text="New.", entities=[acme])])
     await family.add(NS, [fact(10, "They told stories."), fact(11, "On May 5, 2024 it rained.")])
@@ -340,7 +340,7 @@ async def rows(database_url: str) -> dict[str, list[Any]]:
 
 
 async def test_a_merge_that_is_undone_leaves_no_trace(family: Trivet, beside: Trivet, database_url: str) -> None:
-    """In the rows, in the index that followed both, and in one that is loaded afterwards."""
+    """In the rows, in the index that followed both changes, and in one loaded afterwards."""
     names = [entity.name for entity in (await family.entities.list(NS)).entities]
     stored, answers = await rows(database_url), await everything(family)
     assert await everything(beside) == answers
@@ -358,7 +358,7 @@ async def test_a_merge_that_is_undone_leaves_no_trace(family: Trivet, beside: Tr
 
 
 async def test_merges_beside_writers_lose_nothing(family: Trivet, beside: Trivet, database_url: str) -> None:
-    """Those who write, delete, merge and separate the same entities at once: no deadlock, and nothing is left over."""
+    """Concurrent writes, deletions, merges and separations of the same entities: no deadlock, nothing left over."""
     before = await rows(database_url)
     names = ("Zoe", "Oscar", "Caroline", "Melanie Brown")
     zoe, oscar, caroline, melanie = [await id_of(family, name) for name in names]

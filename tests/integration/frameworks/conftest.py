@@ -1,4 +1,4 @@
-"""Trivet as a framework's user has it: in this process, and over HTTP."""
+"""Trivet as used with a framework: in this process, and over HTTP."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ ITEMS: list[Any] = [
 
 
 class Scripted(Model):
-    """A model that calls a tool, then says what the tool answered."""
+    """A model that calls a tool, then repeats the tool's answer."""
 
     def __init__(self) -> None:
         self.inputs: list[Any] = []

@@ -153,7 +153,7 @@ async def test_asynchronous_methods_with_either_client(connection: Connection, d
 labels = st.sampled_from(["a", "b", "*x"])
 paths = st.lists(labels, min_size=1, max_size=3).map(tuple)
 keys = st.sampled_from(["", "k", "a.b /", "ключ" * 100])
-# Neither 0 nor 1: Python takes them for truths, JSON does not.
+# Neither 0 nor 1, which Python treats as booleans and JSON does not.
 leaves = st.none() | st.booleans() | st.integers(2, 9) | st.sampled_from(["", "tea", "5", " "])
 values = st.dictionaries(
     st.sampled_from("xyz"), leaves | st.lists(leaves, max_size=2) | st.dictionaries(st.sampled_from("xy"), leaves)
@@ -178,7 +178,7 @@ batches = st.lists(st.lists(puts | reads, min_size=1, max_size=6), min_size=1, m
 
 
 def read(store: BaseStore, op: Op) -> Any:
-    """What an operation yields, apart from times and, in a search, the order, which is each store's own.
+    """An operation's result without times and, in a search, without the order, which differs between stores.
 
     LangGraph's own store also lists namespaces without items.
     """

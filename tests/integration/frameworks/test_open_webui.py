@@ -28,7 +28,7 @@ ASKED = {"role": "user", "content": "Where does my sister live?"}
 
 
 class OpenWebUI:
-    """What Open WebUI does with a filter's text: execute it, set its valves, pass what its methods name."""
+    """Load a filter as Open WebUI does: execute its text, set its valves, pass the arguments its methods name."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, valves: dict[str, Any]) -> None:
         module = ModuleType("function_trivet")
@@ -101,7 +101,7 @@ async def test_a_chat_gets_nothing_that_it_holds(database_url: str, monkeypatch:
     with on_a_port(settings_for(database_url)) as url:
         page = OpenWebUI(monkeypatch, {"base_url": url})
         await page.answer([TOLD, ANSWERED], "c1")
-        # In the same chat, though it does not hold them any more; in another that says the same.
+        # In the same chat, even if it no longer has them; in another one with the same messages.
         assert await page.ask([ASKED], "c1") == [ASKED]
         copied = [TOLD, {"role": "assistant", "content": "How does Ines like Porto?"}, ASKED]
         assert await page.ask(copied, "c2") == copied

@@ -1,4 +1,4 @@
-"""Names and relations of a question, through the whole engine: who is meant, what follows, and why."""
+"""Names and relations in a question, through the whole engine: who is meant, what is inferred, and why."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NOISE = [
 
 
 async def add(trivet: Trivet, *texts: str, rules: Sequence[RuleInput] | None = None) -> None:
-    """Memories m0, m1... with these texts, among others that name nobody."""
+    """Memories m0, m1... with these texts, among others without names."""
     await trivet.put_namespace(NS, NamespaceSettings(rules=None if rules is None else list(rules)))
     memories = [MemoryInput(id=f"m{at}", text=text) for at, text in enumerate(texts)]
     assert {result.status for result in await trivet.add(NS, [*memories, *NOISE])} <= {"created", "unchanged"}
@@ -81,7 +81,7 @@ async def test_a_name_finds_who_is_meant(trivet: Trivet, query: str, name: str, 
 
 
 async def test_a_name_inside_another_is_not_meant(trivet: Trivet) -> None:
-    """Neither at its end nor in its middle, nor at its start where it is a name of its own."""
+    """Neither at its end nor in its middle, nor at its start if it is another name."""
     texts = ("My friend Tigran repairs clocks.", "Then Melanie grew roses.", "And Ann sings.", "Only Annabel dances.")
     await add(trivet, *texts)
     for query in ("What happens in Iran?", "Where is Elan?", "Who is Gran?", "What does Lanie do?"):
@@ -152,7 +152,7 @@ async def test_the_symmetric_rule_lets_others_follow(trivet: Trivet, rules: list
 async def test_rules_are_in_force_unless_the_namespace_has_none(
     trivet: Trivet, rules: list[RuleInput] | None, follows: bool
 ) -> None:
-    """Of the default ones, that a part of a part is a part; the setting counts from the next query on."""
+    """Of the default rules, that a part of a part is a part; the setting applies from the next query."""
     given = [
         MemoryInput(id="r0", text="see the first register",
                     relations=[RelationInput(source="Quux Works", type="part of", target="Acme Group")]),
@@ -173,7 +173,7 @@ async def test_rules_are_in_force_unless_the_namespace_has_none(
 
 
 async def test_every_way_reads_as_a_sentence(trivet: Trivet) -> None:
-    """It begins with a capital, ends with a full stop, has no number for a name, and names its path in order."""
+    """It begins with a capital, ends with a full stop, has no number in place of a name, and follows its path."""
     await add(
         trivet,
         "Ann is married to Bob.",
@@ -216,7 +216,7 @@ async def test_without_explain_there_is_no_way(trivet: Trivet) -> None:
 
 
 async def test_relations_lead_no_further_than_their_memories(trivet: Trivet) -> None:
-    """A deleted memory takes what it stated along, and another namespace's relations lead nowhere here."""
+    """A deleted memory's relations are gone, and another namespace's relations lead nowhere here."""
     await add(trivet, "Ann is married to Bob.", "Ann keeps bees.")
     await trivet.add("other", [MemoryInput(id="m0", text="Ann is married to Olaf."), MemoryInput(text="Olaf sails.")])
     assert "m1" in led(await asked(trivet, "Bob", mode=Mode.GRAPH))

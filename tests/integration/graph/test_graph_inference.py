@@ -115,7 +115,7 @@ async def test_strongest_first_and_once_for_each_active_end(conn: AsyncConnectio
 async def test_each_kind_of_rule(
     conn: AsyncConnection[Any], stated: list[tuple[str, str, str]], rules: Sequence[Rule], expected: str
 ) -> None:
-    """The conclusion is there with its evidence, and without rules it is not."""
+    """The conclusion appears with its evidence, and only with rules."""
     await add(conn, *stated)
     found = await around(conn, {ANN: 1.0}, rules)
     assert followed(found) == [expected]
@@ -126,7 +126,7 @@ async def test_each_kind_of_rule(
 
 
 async def test_default_rules_work_together(conn: AsyncConnection[Any]) -> None:
-    """A part in a part, told from both sides."""
+    """A part of a part, stated from both sides."""
     await add(conn, ("ann", "part of", "bob"), ("cat", "has part", "bob"))
     found = await around(conn, {ANN: 1.0}, DEFAULT_RULES)
     assert {(edge.entity, edge.relation, edge.forward) for edge in found if edge.entity == CAT} == {
@@ -169,7 +169,7 @@ async def test_a_premise_that_the_query_may_not_see_proves_nothing(conn: AsyncCo
 
 
 async def test_nothing_comes_from_another_namespace(conn: AsyncConnection[Any]) -> None:
-    """Neither a relation nor a half of a derivation, though entities and memories have the same numbers."""
+    """Neither a relation nor half of a derivation, although entities and memories have the same numbers."""
     await add(conn, ("ann", "in", "bob"), ("eve", "in", "dan"))
     await add(conn, ("dan", "in", "cat"), ("bob", "in", "cat"), ns=NS + 1)
     assert shown(await around(conn, {ANN: 1.0}, [transitive("in")])) == ["Ann —in→ Bob"]
@@ -195,14 +195,14 @@ async def test_hubs_stay_bounded(conn: AsyncConnection[Any], monkeypatch: pytest
 
 
 async def test_filters_hold_before_the_cut(conn: AsyncConnection[Any]) -> None:
-    """The relations that a query may see are found among more that it may not."""
+    """The visible relations are found among more hidden ones."""
     await add(conn, *[("ann", "met", f"e{at}") for at in range(100)])
     found = await around(conn, {ANN: 1.0}, eligible="m.doc <= %(top)s", top=3)
     assert sorted(step.doc for edge in found for step in edge.derivation) == [1, 2, 3]
 
 
 async def test_every_active_entity_gets_its_share(conn: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first relations of each go before the second ones, so that a hub does not take it all."""
+    """The first relations of each entity come before the second ones, so that a hub does not displace the others."""
     await add(conn, *[("ann", "met", f"e{at}") for at in range(50)], ("bob", "met", "cat"), ("bob", "met", "dan"))
     monkeypatch.setattr(inference, "NEAR", 4)
     found = await around(conn, {ANN: 1.0, BOB: 0.1})
@@ -228,7 +228,7 @@ async def test_settings_are_kept_and_old_ones_have_the_default_rules(trivet: Tri
 
 
 async def test_the_rules_of_one_namespace_are_not_another_ones(trivet: Trivet, pool: Pool) -> None:
-    """The same memories in both; what follows goes by the settings of each."""
+    """The same memories in both; inference follows the settings of each."""
     likes = MemoryInput(id="a", text="x", relations=[RelationInput(source="Bob", type="likes", target="Ann")])
     both = CustomRule(name="returned", when=[("x", "likes", "y")], then=("y", "likes", "x"))
     for name, settings in (("own", NamespaceSettings(rules=[both])), ("other", NamespaceSettings())):
@@ -243,7 +243,7 @@ async def test_the_rules_of_one_namespace_are_not_another_ones(trivet: Trivet, p
 
 
 async def test_rules_over_http(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
-    """What is set comes back; a bad rule is a 422 that names its place."""
+    """Rules are returned as set; a bad rule is a 422 that names its place."""
     rules: list[dict[str, Any]] = [
         {"kind": "symmetric", "relation": "married_to"},
         {"kind": "inverse", "relation": "parent_of", "inverse": "child_of"},

@@ -1,4 +1,4 @@
-"""Which stored entities a name in a query means, and which it must not mean."""
+"""Which stored entities a name in a query refers to, and which it must not."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NS = 7
 
 
 async def seeds(conn: AsyncConnection[Any], names: list[str], query: str) -> dict[str, str]:
-    """Name -> how, of the seeds of a query in a namespace that has just these names."""
+    """The seeds of a query in a namespace with just these names, and how each one matched."""
     await store.write(conn, NS, [DocGraph(doc, entities=[GivenEntity(name)]) for doc, name in enumerate(names, 1)])
     return {seed.name: seed.how for seed in await link(conn, NS, query)}
 
@@ -129,7 +129,7 @@ async def test_a_resolved_name_leaves_no_trace(conn: AsyncConnection[Any]) -> No
 
 
 async def test_which_names_a_beginning_completes_does_not_depend_on_the_plan(conn: AsyncConnection[Any]) -> None:
-    """More begin with it than are read: the same ones are, however the database joins."""
+    """More names begin with it than are read: always the same ones are, however the database joins."""
     given = [GivenEntity(f"Gabriela {name}") for name in words("Abreu Braga Costa Dias Esteves Faria Gomes Horta Inês")]
     given += [
         GivenEntity(f"Gabriela {name}") for name in words("Jorge Klein Leal Maia Neto Orta Paz Reis Sá Teles Vaz")

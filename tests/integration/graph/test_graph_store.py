@@ -56,7 +56,7 @@ async def test_what_is_written_is_counted_and_removed_whole(conn: AsyncConnectio
 
 @pytest.mark.parametrize("seed", range(30))
 async def test_a_batch_makes_what_single_writes_make(conn: AsyncConnection[Any], seed: int) -> None:
-    """Names that are alike, typed and not, spoken, related, and aliases of each other, in any order."""
+    """Similar names, typed and untyped, speakers, related, and aliases of each other, in any order."""
     chance = Random(seed)
     known = ["Ana", "Bo", "Bobby", "Team Kestrel"]
 
@@ -92,7 +92,7 @@ async def test_shared_entities_outlive_one_of_their_memories(conn: AsyncConnecti
 
 
 async def test_a_memory_that_is_there_is_refused(conn: AsyncConnection[Any]) -> None:
-    """Its ordinal is never used twice; who writes it anew removes it first."""
+    """Its ordinal is never used twice; a rewrite removes it first."""
     doc = text(1, "Ann likes Bob Dylan.", relations=[GivenRelation("Ann", "likes", "Bob Dylan")])
     await store.write(conn, NS, [doc])
     before = await sizes(conn)
@@ -120,7 +120,7 @@ async def test_a_given_type_stays_whoever_speaks_later(conn: AsyncConnection[Any
 
 
 async def test_what_is_given_without_a_type_takes_none_away(conn: AsyncConnection[Any]) -> None:
-    """Else a speaker would be one or a mere thing by who wrote last, and each change of it a change for all indexes."""
+    """Otherwise the last writer would decide the type, and each change of it would be a change for all indexes."""
     await store.write(conn, NS, [DocGraph(1, mentions=extract("It was good.", speaker="Caroline"))])
     assert await store.write(conn, NS, [DocGraph(2, entities=[GivenEntity("Caroline")])]) == set()
     assert await rows(conn, "select type from entity where key = 'caroline'") == [("speaker",)]
@@ -205,7 +205,7 @@ async def test_no_more_than_eight_seeds_the_best_with_one(conn: AsyncConnection[
 
 
 async def _add(conn: AsyncConnection[Any], doc: int, said: str) -> None:
-    """Write a memory, again where others removed its entities meanwhile, as `store.write` asks of its callers."""
+    """Write a memory, retrying if others removed its entities meanwhile, as `store.write` requires."""
     while True:
         try:
             await store.write(conn, NS, [text(doc, said)])
@@ -244,7 +244,7 @@ async def _wait_for_lock(conn: AsyncConnection[Any]) -> None:
 
 
 async def test_an_entity_removed_while_it_is_written_comes_back(database_url: str) -> None:
-    """The writer waits for the remover's transaction, finds the row gone and inserts it anew."""
+    """The writer waits for the remover's transaction, finds the row gone and inserts it again."""
     async with connections(database_url, 3) as (remover, writer, watcher):
         await store.write(remover, NS, [text(1, "We saw Rome.")])
         await remover.commit()
@@ -261,7 +261,7 @@ async def test_an_entity_removed_while_it_is_written_comes_back(database_url: st
 
 
 async def test_an_entity_mentioned_while_it_is_removed_stays(database_url: str) -> None:
-    """The remover sees who holds it, waits for nobody and leaves it."""
+    """The remover sees that it is held, does not wait, and leaves it."""
     async with connections(database_url, 2) as (remover, writer):
         await store.write(remover, NS, [text(1, "We saw Rome.")])
         await remover.commit()
@@ -274,7 +274,7 @@ async def test_an_entity_mentioned_while_it_is_removed_stays(database_url: str) 
 
 
 async def test_who_describes_an_entity_anew_and_who_removes_it_do_not_wait_in_a_circle(database_url: str) -> None:
-    """The remover has it first; the writer, who holds it as well, waits to name it until the remover is done."""
+    """The remover has it first; the writer, which also holds it, waits for the remover before naming it."""
     async with connections(database_url, 3) as (remover, writer, watcher):
         await store.write(remover, NS, [text(1, "we saw rome")])
         await remover.commit()
@@ -291,7 +291,7 @@ async def test_who_describes_an_entity_anew_and_who_removes_it_do_not_wait_in_a_
 
 
 async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(database_url: str) -> None:
-    """Each takes the last mention of an entity away that the other is about to mention."""
+    """Each removes the last mention of an entity that the other is about to mention."""
     async with connections(database_url, 2) as (one, other):
         await store.write(one, NS, [text(1, "We saw Rome."), text(2, "We saw Oslo.")])
         await one.commit()
@@ -315,7 +315,7 @@ async def test_two_who_exchange_what_they_mention_do_not_wait_in_a_circle(databa
 async def test_who_removes_an_entity_that_another_holds_after_all_starts_again(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL may give both their locks, so that the remover deletes what the writer is about to mention."""
+    """PostgreSQL may grant both locks, so that the remover deletes an entity that the writer is about to mention."""
     monkeypatch.setattr(store, "_LOCK_UNUSED", store._LOCK_UNUSED.replace("for update", "for no key update"))
     async with connections(database_url, 3) as (remover, writer, watcher):
         await store.write(remover, NS, [text(1, "We saw Rome.")])

@@ -1,4 +1,4 @@
-"""Walks over a graph in Postgres: bounded, and blind to what the query may not see."""
+"""Walks over a graph in Postgres: bounded, and limited to what the query may see."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def walked(
     ns: int = NS,
     **params: Any,
 ) -> Neighbourhood:
-    """A walk from what a query names, if anything, and from anchors."""
+    """A walk from a query's entities, if any, and from anchors."""
     row = await (await conn.execute("select count(*) from memory where ns = %s", (ns,))).fetchone()
     assert row is not None
     graph, seen = await graph_of(conn, ns, eligible, **params)
@@ -99,7 +99,7 @@ async def test_a_memory_that_is_not_eligible_is_neither_returned_nor_walked_thro
 
 
 async def test_a_relation_leads_where_no_memory_does(conn: AsyncConnection[Any]) -> None:
-    """Its evidence is too far down among the seed's memories to be walked through."""
+    """Its evidence is too far down among the seed's memories for the walk."""
     lives = GivenRelation("ann", "lives in", "oslo")
     await add(conn, {1: "ann", **{doc: "ann" for doc in range(2, 100)}, 100: "oslo fjord"}, [lives])
     bounds = replace(FAR, max_hops=1)
@@ -121,7 +121,7 @@ async def test_a_relation_leads_where_no_memory_does(conn: AsyncConnection[Any])
     ],
 )
 async def test_a_rule_leads_on(conn: AsyncConnection[Any], relations: list[tuple[str, str, str]], rule: Rule) -> None:
-    """To a memory that the stated relations alone lead to later or not at all; the path says by which rule."""
+    """To a memory that stated relations alone reach later or never; the path names the rule."""
     filler = {doc: "ann" for doc in range(2, 100)}
     await add(conn, {1: "ann", **filler, 200: "oslo fjord"}, [GivenRelation(*relation) for relation in relations])
     bounds = replace(FAR, max_hops=1)
@@ -184,14 +184,14 @@ async def test_the_walk_keeps_its_bounds(conn: AsyncConnection[Any]) -> None:
 
 
 async def test_no_further_hop_once_there_are_enough(conn: AsyncConnection[Any]) -> None:
-    """The first one is always made."""
+    """The first one is always walked."""
     await add(conn, CHAIN)
     assert docs(await walked(conn, "Ann", bounds=replace(FAR, max_hops=4, enough=1))) == [1, 2]
     assert docs(await walked(conn, "Ann", bounds=replace(FAR, max_hops=4, enough=3))) == [1, 2, 3]
 
 
 async def test_anchors_lead_to_what_no_seed_reaches(conn: AsyncConnection[Any]) -> None:
-    """And to what they name; the path says so."""
+    """And to the entities they mention; the path says so."""
     await add(conn, CHAIN)
     found = await walked(conn, "Ann", anchors={5: 1.0})
     assert {5, 6} < set(docs(found))
@@ -221,7 +221,7 @@ async def test_anchors_that_mention_nothing_are_returned_and_lead_nowhere(conn: 
 
 
 async def test_anchors_that_mention_nothing_do_not_end_the_walk(conn: AsyncConnection[Any]) -> None:
-    """What the query names leads on as it does without them."""
+    """The query's entities lead on as they do without anchors."""
     await add(conn, {**CHAIN, 50: ""})
     assert {1, 2, 3} <= set(docs(await walked(conn, "Ann", anchors={50: 1.0})))
 
