@@ -1,4 +1,4 @@
-"""`examine`: what it finds in a sound installation, and each thing that may be wrong."""
+"""`examine`: its findings in a healthy installation, and for each possible fault."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_missing_vector_index(database_url: str) -> None:
 
 
 async def test_what_a_server_should_be_set_to(database_url: str) -> None:
-    """The tests' own has neither autovacuum nor fsync; a server as it comes has little memory."""
+    """The tests' server has neither autovacuum nor fsync; a default server has little memory."""
     found = by_name(await examine(settings_for(database_url)))["settings"]
     assert found.ok
     assert "autovacuum is off" in found.detail

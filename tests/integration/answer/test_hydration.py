@@ -198,7 +198,7 @@ async def test_an_error_comes_with_the_answer(pool: Pool) -> None:
             sent = await send(conn, _DIVIDE, {"by": 0})
             with pytest.raises(psycopg.errors.DivisionByZero):
                 await sent.rows()
-        for by in (1, 0):  # an unawaited one reports nothing
+        for by in (1, 0):  # dropping one raises no error
             await (await send(conn, _DIVIDE, {"by": by})).drop()
             assert (await (await send(conn, _DIVIDE, {"by": 1})).rows())[0] == (1,)
 

@@ -1,4 +1,4 @@
-"""What another server writes while a search is under way: the search shows each memory in one of its versions."""
+"""Another server writes during a search: the search shows each memory in one of its versions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def legs(answer: SearchResponse) -> dict[str, Collection[str]]:
 
 @contextmanager
 def before_first(holder: ModuleType | type, name: str, do: Callable[[], Awaitable[object]]) -> Iterator[None]:
-    """Have something done, once, before a function is first called."""
+    """Run something once, before a function's first call."""
     real, calls = getattr(holder, name), list[str]()
 
     async def wrapped(*args: Any, **options: Any) -> Any:
@@ -71,7 +71,7 @@ def before_first(holder: ModuleType | type, name: str, do: Callable[[], Awaitabl
 
 @pytest.fixture
 def held(servers: tuple[Trivet, Trivet]) -> Callable[..., Any]:
-    """Searches, and does something between the search's check of the namespace and all else."""
+    """Searches, and runs something between the search's freshness check and everything else."""
     _, reader = servers
     current = IndexRegistry.current
 
@@ -125,7 +125,7 @@ async def test_others_take_the_place_of_what_is_gone_or_meets_the_filters_no_mor
 async def test_a_memory_whose_update_another_search_saw_is_shown(
     servers: tuple[Trivet, Trivet], held: Callable[..., Any]
 ) -> None:
-    """The other brings what both know of the namespace up to date, between the first one's check and its legs."""
+    """The other search updates the shared index between the first one's check and its legs."""
     writer, reader = servers
     for mode, metadata in product(Mode, [{}, {"of": "ida"}]):
         now = f"{AFTER} So {mode} says of {metadata}."
@@ -141,7 +141,7 @@ async def test_a_memory_whose_update_another_search_saw_is_shown(
 async def test_a_memory_updated_before_its_vector_is_read_is_found_by_it(
     servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Vectors are read by themselves where they are too many to come along with the changes."""
+    """Vectors are read separately if there are too many to come with the changes."""
     monkeypatch.setitem(rows.PARAMETERS, "few", 0)
     writer, reader = servers
     for mode in (Mode.VECTOR, Mode.HYBRID):
@@ -186,7 +186,7 @@ async def test_what_is_known_of_a_removed_memory_goes_with_the_last_search_that_
 async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
     servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Though no vector of it was read yet: the query's own is late."""
+    """Even if none of its vectors was read yet, as the query's own is late."""
     writer, reader = servers
     monkeypatch.setitem(rows.PARAMETERS, "few", 0)
     await writer.add("n", [MemoryInput(id="new", text=AFTER)])
@@ -211,9 +211,9 @@ async def test_the_vector_leg_finds_what_the_bm25_leg_found_first(
 async def readers_of_new_vectors(
     servers: tuple[Trivet, Trivet], monkeypatch: pytest.MonkeyPatch, count: int
 ) -> list[QueryVectors]:
-    """The vectors of so many queries to an index of twelve memories to which five have come, whose vectors it lacks."""
+    """The vectors of some queries to an index of twelve memories and five newer ones, whose vectors it lacks."""
     writer, reader = servers
-    monkeypatch.setitem(rows.PARAMETERS, "few", 0)  # no check reads them
+    monkeypatch.setitem(rows.PARAMETERS, "few", 0)  # checks do not read them
     await writer.add("n", [MemoryInput(id=f"new{at}", text=f"Boat {at} is new.") for at in range(5)])
     index = (await reader._indexes.current("n", lambda _: ())).index
     return [QueryVectors(reader._pool, index) for _ in range(count)]

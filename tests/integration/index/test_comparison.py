@@ -1,4 +1,4 @@
-"""Comparing the files of indexes with the tables: what is right, and all that may be wrong although it is whole."""
+"""Comparing index files with the tables: correct files, and every possible fault of an undamaged one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def findings(keeper: Keeper, folder: Path | None) -> list[Finding]:
 
 
 def damage(path: Path, change: Callable[[Arrays], None]) -> None:
-    """Change what a file has, with the checksum of that."""
+    """Change a file's content, with a matching checksum."""
     about, mapped = array_file.read(path)
     arrays = {name: array.copy() for name, array in mapped.items()}
     change(arrays)
@@ -156,7 +156,7 @@ DAMAGES: dict[str, tuple[Callable[[Arrays], None], str]] = {
 async def test_whatever_is_wrong_in_a_file_is_found(
     start: Start, tmp_path: Path, change: Callable[[Arrays], None], found: str
 ) -> None:
-    """Though its checksum is right."""
+    """Even if its checksum is right."""
     one = await saved(start)
     [path] = files_in(tmp_path)
     damage(path, change)
@@ -178,7 +178,7 @@ async def test_arrays_that_do_not_fit_together(start: Start, tmp_path: Path) -> 
 
 
 async def test_a_file_that_is_not_used_is_no_fault(start: Start, tmp_path: Path) -> None:
-    """As the next server makes it anew; until then it stays."""
+    """As the next server rebuilds it; until then it stays."""
     one = await saved(start)
     async with one.pool.connection() as conn:
         await conn.execute("update namespace set generation = generation + 1")

@@ -1,4 +1,4 @@
-"""Indexes kept in files: a process that starts with one knows what the tables say, or does not use it."""
+"""Indexes kept in files: a process that starts with one agrees with the tables, or does not use it."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def start(pool: Pool, tmp_path: Path) -> AsyncIterator[Start]:
 
 
 def saved_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on indexes of any size are written as soon as they need it."""
+    """From now on indexes of any size are written as soon as necessary."""
     monkeypatch.setattr(registry, "WARMED_FROM", 1)
     monkeypatch.setattr(registry, "SAVE_PAUSE_S", 0.0)
 
@@ -148,7 +148,7 @@ async def test_a_new_process_reads_the_file_and_what_has_changed_since(start: St
 
 
 async def test_no_terms_are_read_where_a_file_has_all_postings(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor of memories changed since that are no longer in the tail; a new one that is not may have any term."""
+    """Nor of memories changed since that have left the tail; a new memory outside the tail may have any term."""
     one = await start()
     await one.ingest.add("n", [memory("a", "boats in Porto"), memory("b", "boats"), memory("c", "Faro")])
     await one.save()
@@ -169,7 +169,7 @@ async def test_no_terms_are_read_where_a_file_has_all_postings(start: Start, mon
 
 
 async def test_a_few_writes_copy_none_of_the_large_arrays_of_a_file(start: Start) -> None:
-    """It has room for some more memories than there are, and so has each that is written of such an index."""
+    """It has spare room for more memories, and so has every file written from such an index."""
     process = await start()
     await process.ingest.add("n", [turn(number) for number in range(40)])
     for number in range(40, 60, 2):
@@ -192,7 +192,7 @@ def turn(number: int) -> MemoryInput:
 
 
 def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
-    """The arrays of an index that grow with its memories, but for those of which `arrays` gives copies."""
+    """The arrays of an index that grow with its memories, except those that `arrays` copies."""
     found = {name: each.array for name, each in index.arrays().items() if isinstance(each, Extended) and each.nbytes}
     copies = {f"vectors.{name}" for name in index.vectors.COPIED} | {f"names.{name}" for name in index.names.COPIED}
     return {name: array for name, array in found.items() if name not in copies}
@@ -212,7 +212,7 @@ def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
 async def test_after_any_history_a_file_brings_what_is_read_anew(
     start: Start, tmp_path: Path, steps: list[list[tuple[int, tuple[str, Any]]]]
 ) -> None:
-    """Files are written while memories change, slowly, so that they hold a part of most changes."""
+    """Files are written slowly while memories change, so that they contain parts of most changes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(array_file, "write", slow_write)
         two = [await start(), await start()]
@@ -236,7 +236,7 @@ async def test_after_any_history_a_file_brings_what_is_read_anew(
 
 
 def halted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> tuple[asyncio.Event, asyncio.Event]:
-    """Have the first call of a coroutine function set one event, and wait for the other."""
+    """Make the first call of a coroutine function set one event, and wait for the other."""
     function, begun, go_on = getattr(owner, name), asyncio.Event(), asyncio.Event()
 
     async def halting(*args: Any, **options: Any) -> Any:
@@ -253,7 +253,7 @@ def halted(monkeypatch: pytest.MonkeyPatch, owner: object, name: str) -> tuple[a
 async def test_a_file_has_a_merge_wholly_or_not_at_all(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_followed: bool
 ) -> None:
-    """Whether the index that is being written follows the merge meanwhile, or is dropped as too many mention it."""
+    """Whether the index being written follows the merge, or is dropped because too many memories mention it."""
     one = await start()
     named = {"a": ("Ida", "Porto"), "b": ("Ida Brown",), "c": ("Ida", "Porto")}
     await one.ingest.add("n", [memory(id_, entities=[EntityInput(name=each) for each in named[id_]]) for id_ in named])
@@ -279,7 +279,7 @@ async def test_a_file_has_a_merge_wholly_or_not_at_all(
         await reading.wait()
         monkeypatch.setattr(registry, "SAVE_PAUSE_S", 600.0)
         go_on_packing.set()
-        await until(lambda: bool(saved))  # the file itself may be gone at once, if it is of no use
+        await until(lambda: bool(saved))  # the file itself may be deleted at once, if it is useless
         assert saved == [True]
         go_on_reading.set()
         await following
@@ -325,7 +325,7 @@ async def test_a_process_goes_on_with_the_file_and_so_does_the_next(
 async def test_a_query_waits_for_a_file_longer_than_for_the_tables(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rather than do with a part of the namespace."""
+    """Rather than answer from a part of the namespace."""
     one = await start()
     await one.ingest.add("n", [memory("a")])
     monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
@@ -362,7 +362,7 @@ async def test_a_file_is_written_again_when_much_has_changed(
 async def test_a_worn_index_is_made_anew_once_and_its_file_with_it(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All processes go on with the new file, and none of them reads the tables again."""
+    """All processes switch to the new file, and none of them reads the tables again."""
     one = await start()
     await one.ingest.add("n", [memory("a")])
     await one.vectors(await one.snapshot())
@@ -387,7 +387,7 @@ async def test_a_worn_index_is_made_anew_once_and_its_file_with_it(
             index = await process.loaded()
             if index.file and not index.needs_reload:
                 return
-            await asyncio.sleep(0.01)  # it is made beside the queries
+            await asyncio.sleep(0.01)  # it is written in the background
 
     async with asyncio.timeout(60):
         await asyncio.gather(*map(renewed, processes))
@@ -427,7 +427,7 @@ async def test_a_worn_index_serves_while_another_process_makes_the_file_anew(
 async def test_a_worn_index_is_made_anew_where_the_folder_is_gone(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_made_anew: bool
 ) -> None:
-    """Also where it cannot be made anew; else the next file lies in it."""
+    """Even if it cannot be recreated; otherwise the next file is in it."""
     process = await start()
     await process.ingest.add("n", [memory("a")])
     await process.save()
@@ -645,7 +645,7 @@ async def test_a_full_disk_is_a_warning(
 
 
 async def test_an_older_file_in_the_place_of_a_newer_one_is_not_used(start: Start, tmp_path: Path) -> None:
-    """What has changed between them need not be known any more."""
+    """The changes between them may be gone."""
     one = await saved(start)
     [path] = files_in(tmp_path)
     older = path.read_bytes()
@@ -662,7 +662,7 @@ async def test_an_older_file_in_the_place_of_a_newer_one_is_not_used(start: Star
 
 
 async def test_what_a_killed_process_was_writing_is_removed(start: Start, tmp_path: Path) -> None:
-    """But not what another process is writing."""
+    """But not files that another process is writing."""
     one = await saved(start)
     [path] = files_in(tmp_path)
     ns = (await one.loaded()).ns

@@ -1,4 +1,4 @@
-"""What a server has known of a namespace before does not count: it answers as one that starts now."""
+"""A server's former knowledge of a namespace does not matter: it answers like one that starts now."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def turn(id_: str, text: str, **fields: Any) -> MemoryInput:
 
 
 async def found(trivet: Trivet, query: str) -> tuple[list[tuple[str, float]], str | None]:
-    """The results and what the time of the query did."""
+    """The results, and the effect of the query's time."""
     request = SearchRequest(query=query, query_timestamp=NOW, explain=True)
     answer = await trivet.search("n", request)
     assert answer.explanation
@@ -32,7 +32,7 @@ async def assert_as_anew(trivet: Trivet, query: str) -> None:
 
 
 async def test_a_speaker_of_whom_nothing_is_left_is_a_word_like_others(trivet: Trivet) -> None:
-    """And not who spoke at a time that is asked for alone."""
+    """And not the speakers of a period when only a time is asked for."""
     said = [
         turn("i", "I repaired my bicycle.", speaker="Ida"),
         turn("b", "Somebody bought bread.", speaker="Bo"),

@@ -1,4 +1,4 @@
-"""The index that followed a namespace against one that is read anew, whatever was written and by whom."""
+"""An index that followed a namespace equals a newly loaded one, whatever was written and by whom."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ IDS = tuple("abcdefgh")
 DAY = datetime(2024, 5, 1, tzinfo=UTC)
 LATER = datetime.now(UTC) + timedelta(hours=1)
 QUANTISED = 1e-4
-"""Most that a component of a vector is off once it is kept in 12 bits."""
+"""Maximum error of a vector's component in 12 bits."""
 TERMS = sorted({term_id(term) for word in (*WORDS, "Bo", "Zoë", "title") for term in analyze(word, "english")})
 
 
 class Process:
-    """What a server process has: a writer and indexes, on connections of its own."""
+    """A server process: a writer and indexes, on its own connections."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -75,7 +75,7 @@ class Process:
         return set(snapshot.index.memories.ids.get(np.concatenate(docs).astype(np.int64))) if docs else set()
 
     async def vectors(self, snapshot: NamespaceSnapshot) -> tuple[list[int], NDArray[np.float32], NDArray[np.float32]]:
-        """Every memory with its vectors, as legs come by them: ordinals, those they are found by, and own ones."""
+        """Every memory's vectors, as legs get them: ordinals, vectors in context, and own vectors."""
         docs = np.flatnonzero(snapshot.index.memories.alive.values).tolist()
         known = QueryVectors(self.pool, snapshot.index)
         await known.read(docs)
@@ -84,7 +84,7 @@ class Process:
         return ordinals, known.context_vectors[known.rows_of(there)], known.text_vectors[known.rows_of(there)]
 
     async def skip(self, ordinals: int, name: str = "n") -> None:
-        """Have so many ordinals given out that no memory has, as after so many memories came and went."""
+        """Skip this many ordinals, as if as many memories had been added and deleted."""
         async with self.pool.connection() as conn:
             await conn.execute("update namespace set next_doc = next_doc + %s where name = %s", (ordinals, name))
 
@@ -117,7 +117,7 @@ def memory(id_: str, text: str = "Ida paints boats.", **fields: Any) -> MemoryIn
 
 
 def columns_of(memories: Columns) -> dict[str, object]:
-    """All that is known of each memory that is there, by id, and of all together; other memories by their ordinals."""
+    """All data of each existing memory, by id, and of all together; other memories by their ordinals."""
     docs = np.flatnonzero(memories.alive.values).astype(np.int64)
     known: dict[str, object] = {"count": memories.count, "length": memories.total_length}
     for doc, id_ in zip(docs.tolist(), memories.ids.get(docs), strict=True):
@@ -137,7 +137,7 @@ def columns_of(memories: Columns) -> dict[str, object]:
 
 
 def graph_of(graph: Adjacency, memories: Columns, entities: Sequence[int]) -> dict[str, object]:
-    """All edges and relations, as a walk asks for them."""
+    """All edges and relations, as a walk reads them."""
     numbers = np.array(entities, np.int64)
     eligible = memories.alive.values
     docs = np.flatnonzero(eligible)
@@ -169,7 +169,7 @@ def postings_of(found: Postings, slots: Slots) -> dict[object, object]:
 
 
 def names_of(index: NamespaceIndex, entities: Sequence[int]) -> dict[str, object]:
-    """What is kept of the names of entities, but for common phrases, and of the aliases that memories give."""
+    """The indexed names of entities, except common phrases, and the aliases given by memories."""
     slots, rows = index.memories.slots, index.names.rows_of(entities)
     aliases = index.names.aliases_of(np.flatnonzero(index.memories.alive.values).tolist())
     return {
@@ -191,7 +191,7 @@ def state(snapshot: NamespaceSnapshot, entities: Sequence[int]) -> dict[str, obj
 
 
 async def assert_right(process: Process, name: str = "n") -> None:
-    """What a process knows is what one that starts now would read."""
+    """A process's index equals that of a process that starts now."""
     followed = await process.snapshot(name)
     anew = await Process(process.pool).snapshot(name)
     assert anew.index is not followed.index
@@ -221,7 +221,7 @@ MOMENTS = (None, DAY, DAY + timedelta(days=1, microseconds=1), LATER + timedelta
 
 
 async def assert_masks(process: Process, name: str) -> None:
-    """What may be seen is what the predicate in SQL says."""
+    """The masks agree with the SQL predicate."""
     snapshot = await process.snapshot(name)
     async with process.pool.connection() as conn:
         for (filters, exclude), as_of, superseded in itertools.product(FILTERS, MOMENTS, (False, True)):
@@ -282,7 +282,7 @@ SKIPS = st.tuples(st.just("skip"), st.sampled_from([900, 1_500, 5_000]))
 
 
 async def act(process: Process, name: str, action: str, what: Any) -> None:
-    """One thing that a process does."""
+    """One operation of a process."""
     try:
         match action:
             case "add":
@@ -308,7 +308,7 @@ async def act(process: Process, name: str, action: str, what: Any) -> None:
 async def test_after_any_history_it_is_as_if_read_anew(
     two: tuple[Process, Process], steps: list[list[tuple[int, tuple[str, Any]]]]
 ) -> None:
-    """By two processes, several things of a step at once; each knows what both have done."""
+    """By two processes, several operations of a step at once; each index has both processes' changes."""
     name = next(NAMES)
     await two[0].ingest.add(name, [memory("a"), memory("b", "Bo?", session_id="s")])
     for process in two:
@@ -323,7 +323,7 @@ async def test_after_any_history_it_is_as_if_read_anew(
 
 
 async def test_it_has_followed_and_was_not_made_anew(process: Process) -> None:
-    """Or the comparison above would compare a thing with itself."""
+    """Or the comparison above would compare an index with itself."""
     await process.ingest.add("n", [memory("a")])
     before = (await process.snapshot()).index
     await process.ingest.add("n", [memory("b"), memory("a", "Porto.")])
@@ -336,7 +336,7 @@ async def test_it_has_followed_and_was_not_made_anew(process: Process) -> None:
 async def test_others_go_on_while_names_are_entered(
     process: Process, monkeypatch: pytest.MonkeyPatch, entered: str
 ) -> None:
-    """Those of a namespace that is being loaded, which may be a hundred thousand."""
+    """For a namespace that is being loaded, which may have a hundred thousand."""
     await process.ingest.add("n", [memory("a", entities=[EntityInput(name="Ida Holm", aliases=["the painter"])])])
     monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", -1)
     enter, loop = getattr(EntityNames, entered), asyncio.get_running_loop()
@@ -365,7 +365,7 @@ async def test_what_another_process_writes_is_seen_by_the_next_query(two: tuple[
 
 
 async def test_a_vector_follows_what_was_said_before(two: tuple[Process, Process]) -> None:
-    """Also where neither the turn nor one beside it came or went."""
+    """Also if neither the turn nor a neighbour was added or removed."""
     process, other = two
     await process.ingest.add("n", [memory(id_, f"{id_}?", session_id="s") for id_ in IDS[:5]])
     await process.vectors(await process.snapshot())
@@ -376,7 +376,7 @@ async def test_a_vector_follows_what_was_said_before(two: tuple[Process, Process
 
 
 async def test_a_commit_out_of_order_is_not_missed(two: tuple[Process, Process]) -> None:
-    """A transaction that began before others and ends after them, of whatever the index has seen meanwhile."""
+    """A transaction that began before others and ends after them, whatever the index has seen meanwhile."""
     process, other = two
     await process.ingest.add("n", [memory(id_, session_id="s") for id_ in IDS[:4]])
     await process.snapshot()
@@ -402,7 +402,7 @@ async def test_what_is_rolled_back_is_never_seen(two: tuple[Process, Process]) -
 
 
 async def test_a_namespace_of_the_same_name_is_another_one(two: tuple[Process, Process]) -> None:
-    """For the process that deleted it as for one that did not hear of it; between the two there is none."""
+    """For the process that deleted it as for one that missed it; in between there is no namespace."""
     await two[0].ingest.add("n", [memory("a", "harbour"), memory("b", "boats")])
     for process in two:
         assert await process.ids("harbour") == {"a"}
@@ -423,13 +423,13 @@ async def test_a_namespace_of_the_same_name_is_another_one(two: tuple[Process, P
 
 
 async def forgotten(conn: AsyncConnection[Any]) -> None:
-    """Forget the changes as if they had been kept long enough."""
+    """Delete the changes as if they had expired."""
     await changes.trim(conn, kept_s=0)
     assert await (await conn.execute("select from memory_change")).fetchall() == []
 
 
 async def test_where_changes_were_forgotten_that_it_has_not_read_it_is_read_anew(two: tuple[Process, Process]) -> None:
-    """However little time has passed; and not where it had read them."""
+    """However little time has passed; but not if it had read them."""
     process, other = two
     await process.ingest.add("n", [memory("a")])
     before = (await process.snapshot()).index
@@ -445,7 +445,7 @@ async def test_where_changes_were_forgotten_that_it_has_not_read_it_is_read_anew
 
 
 async def test_changes_are_not_forgotten_while_an_older_transaction_is_open(two: tuple[Process, Process]) -> None:
-    """Or what is read meanwhile would be without them for as long as that is open."""
+    """Or reads meanwhile would miss them as long as that is open."""
     process, other = two
     await process.ingest.add("n", [memory("a"), memory("b")])
     async with other.pool.connection() as third, other.pool.connection() as conn:
@@ -462,7 +462,7 @@ async def test_changes_are_not_forgotten_while_an_older_transaction_is_open(two:
 
 
 async def test_numbers_of_transactions_of_another_cluster_mean_nothing(two: tuple[Process, Process]) -> None:
-    """They come with a dump that is restored; what is written after that is followed and forgotten as ever."""
+    """They come with a restored dump; later writes are followed and expire as usual."""
     process, other = two
     await process.ingest.add("n", [memory("a")])
     async with other.pool.connection() as conn:
@@ -482,7 +482,7 @@ async def test_numbers_of_transactions_of_another_cluster_mean_nothing(two: tupl
 
 
 def removed_by_filters(plan: dict[str, Any]) -> int:
-    """Rows that a statement read in vain."""
+    """Rows that a statement read needlessly."""
     removed = sum(value for key, value in plan.items() if key.startswith("Rows Removed by"))
     return int(removed) + sum(map(removed_by_filters, plan.get("Plans", [])))
 
@@ -509,7 +509,7 @@ async def test_an_open_transaction_does_not_make_checks_read_all_that_came_after
 
 
 async def test_a_worn_mirror_is_made_anew_beside_the_queries(process: Process) -> None:
-    """Which are answered by the old one meanwhile, and rightly."""
+    """Which the old one answers meanwhile, correctly."""
     await process.ingest.add("n", [memory("a", "harbour")])
     worn = (await process.snapshot()).index
     worn.removed = 10**6
@@ -563,7 +563,7 @@ async def test_a_fresh_mirror_that_could_not_be_made_is_tried_again(
 
 
 async def test_everybody_reads_what_he_wrote(two: tuple[Process, Process]) -> None:
-    """However many write and ask at once, terms that were known and others, while postings are packed."""
+    """With any number of concurrent writes and queries, for cached and new terms, while postings are packed."""
     await two[0].ingest.add("n", [memory("a")])
     stop = asyncio.Event()
 
@@ -595,7 +595,7 @@ async def test_everybody_reads_what_he_wrote(two: tuple[Process, Process]) -> No
 
 
 class Statements:
-    """How many statements were sent in which a text stands."""
+    """The number of statements sent that contain a text."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sent: list[str] = []
@@ -631,7 +631,7 @@ class Statements:
 
 
 async def test_queries_that_come_together_share_one_check(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And one fetch of all their terms; those that come while it is on its way share the next."""
+    """And one fetch of all their terms; later queries share the next one."""
     await process.ingest.add("n", [memory("a", " ".join(WORDS))])
     statements = Statements(monkeypatch)
     await asyncio.gather(*(process.snapshot(terms=[]) for _ in range(30)))
@@ -650,7 +650,7 @@ async def test_queries_that_come_together_share_one_check(process: Process, monk
 async def test_vectors_of_a_few_changed_memories_come_with_the_check(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of those that are there; of many the queries read what they need."""
+    """If there are few; if there are many, queries read what they need."""
     await process.ingest.add("n", [memory("a"), memory("b")])
     await process.snapshot()
     await process.ingest.add("n", [memory("a", "another text"), memory("c")])
@@ -679,7 +679,7 @@ async def test_terms_asked_for_during_a_fetch_come_with_the_next_check(
 
 
 async def test_mirrors_leave_by_their_bytes(process: Process) -> None:
-    """The one asked for longest ago first; answers stay right, also of one that alone is too large."""
+    """The least recently used first; answers stay right, even for one that alone is too large."""
     for name in ("one", "two", "three"):
         await process.ingest.add(name, [memory(f"{name}{at}", f"harbour of {name}") for at in range(20)])
     await process.snapshot("one")
@@ -698,7 +698,7 @@ async def test_mirrors_leave_by_their_bytes(process: Process) -> None:
 
 
 async def test_what_is_asked_now_is_not_the_first_to_leave(process: Process) -> None:
-    """Though it was asked for longest ago, until then, and it has grown."""
+    """Even if it was the least recently used one until then, and has grown."""
     for name in ("asked", "idle"):
         await process.ingest.add(name, [memory("a")])
         await process.snapshot(name)
@@ -722,7 +722,7 @@ async def test_the_largest_are_read_before_anybody_asks(process: Process, monkey
 
 
 async def test_what_has_some_metadata_is_remembered_until_something_changes(process: Process) -> None:
-    """However the keys are ordered; what was asked before a change and answered after it is not kept."""
+    """In any order of keys; a look-up sent before a change and answered after it is not cached."""
     await process.ingest.add("n", [memory("a", metadata={"x": 1, "y": 2})])
     index = (await process.snapshot()).index
     docs, before = np.array([0], np.int64), index.changed
@@ -766,7 +766,7 @@ async def test_postings_of_one_query_may_be_more_than_are_kept(
 async def test_a_check_that_fails_leaves_nothing_half_done(
     process: Process, monkeypatch: pytest.MonkeyPatch, holder: type, name: str
 ) -> None:
-    """The next query is answered rightly, also by those who were waiting."""
+    """The next query is answered correctly, and so are waiting ones."""
     await process.ingest.add("n", [memory("a")])
     await process.snapshot()
     await process.ingest.add("n", [memory("b", entities=[EntityInput(name="Porto")]), memory("a", "Porto.")])
@@ -800,7 +800,7 @@ async def test_a_namespace_without_memories_has_a_mirror(process: Process) -> No
 async def test_vectors_of_many_memories_that_came_at_once_are_read_beside_the_queries(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The index was made before they came; no query asks for them."""
+    """The index was loaded before they were added; no query needs them."""
     monkeypatch.setattr(registry, "FEW_VECTORS", 20)
     await process.ingest.add("n", [memory("first")])
     await process.snapshot()
@@ -818,7 +818,7 @@ async def test_vectors_of_many_memories_that_came_at_once_are_read_beside_the_qu
 async def test_what_this_process_has_written_comes_with_the_check(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What another one has written comes after it."""
+    """Another process's writes come after it."""
     await process.ingest.add("n", [memory("a")])
     await process.snapshot()
     for text, sent in (("Bo", 2), ("Ida", 1)):

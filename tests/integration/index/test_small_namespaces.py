@@ -1,4 +1,4 @@
-"""A small namespace read in one statement: the index that is made in steps, and who may do without a check of it."""
+"""A small namespace read in one statement: the same index as in steps, and which queries may skip its check."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def entities_of(conn: AsyncConnection[Any], ns: int) -> list[int]:
 
 
 def parts_of(index: NamespaceIndex, entities: Sequence[int]) -> dict[str, object]:
-    """All that an index knows but vectors and postings."""
+    """All data of an index except vectors and postings."""
     arrays = [column.values.tolist() for column in index.memories._arrays if index.memories.count]
     return {
         "ns": index.ns,
@@ -110,7 +110,7 @@ async def test_a_namespace_without_memories_is_read_too(process: Process) -> Non
 
 
 async def test_a_large_one_is_none(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the ordinals it has given out; nor is one that does not exist."""
+    """By the ordinals it has assigned; nor is one that does not exist."""
     await process.ingest.add("n", [memory("a"), memory("b")])
     monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", 1)
     async with process.pool.connection() as conn:
@@ -146,7 +146,7 @@ def state_of(snapshot: NamespaceSnapshot) -> Mapping[str, object]:
 
 
 async def test_a_namespace_of_another_language_has_its_own_terms(process: Process) -> None:
-    """Those of the usual language, which came with the index, are not taken for them."""
+    """Terms of the default language, which came with the index, are not used instead."""
     async with process.pool.connection() as conn:
         await namespaces.put(conn, "n", NamespaceSettings(language="german"))
     await process.ingest.add("n", [memory("a", "Die Häuser am Hafen.")])
@@ -162,7 +162,7 @@ async def test_a_namespace_of_another_language_has_its_own_terms(process: Proces
 async def test_who_comes_while_it_is_made_sees_what_was_written_meanwhile(
     two: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reading had begun before the write: whom it was begun for need not see that, who comes later has to."""
+    """The load began before the write: the query that started it need not see the write, later ones must."""
     process, other = two
     await process.ingest.add("n", [memory("a")])
     is_read, may_end = asyncio.Event(), asyncio.Event()
@@ -218,7 +218,7 @@ async def blocked(pool: Pool, conn: AsyncConnection[Any]) -> int:
 
 @pytest.mark.parametrize("how", ["cancelled", "terminated", "closed"])
 async def test_a_reading_that_ends_early_leaves_everything_usable(two: tuple[Process, Process], how: str) -> None:
-    """Who is cancelled takes nobody along; an error reaches all who waited, and the next query reads anew."""
+    """A cancelled query cancels no other; an error reaches all that waited, and the next query loads again."""
     process, other = two
     await process.ingest.add("n", [memory("a")])
     async with other.pool.connection() as conn:

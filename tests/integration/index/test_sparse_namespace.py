@@ -1,4 +1,4 @@
-"""A namespace most of whose ordinals have no memory any more: what it takes is by its memories."""
+"""A namespace most of whose ordinals have no memory any more: its cost depends on its memories."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def texts() -> list[MemoryInput]:
 
 
 async def starting_at(pool: Pool, name: str, ordinal: int) -> None:
-    """Have a namespace give out ordinals from this one on, as if so many memories had come and gone."""
+    """Make a namespace assign ordinals from this one, as if as many memories had been added and deleted."""
     async with pool.connection() as conn:
         await conn.execute("update namespace set next_doc = %s where name = %s", (ordinal, name))
 
@@ -63,7 +63,7 @@ def lengths(index: NamespaceIndex) -> list[int]:
 
 
 async def test_a_few_late_memories_take_little(pool: Pool, trivet: Trivet) -> None:
-    """A hundred at ordinal ten million are found as a hundred at ordinal 0 are, in arrays as long as they need be."""
+    """A hundred at ordinal ten million are found like a hundred at ordinal 0, in arrays no longer than necessary."""
     await trivet.put_namespace("late", NamespaceSettings())
     await starting_at(pool, "late", 10_000_000)
     for name in ("early", "late"):
@@ -93,7 +93,7 @@ async def test_what_comes_after_a_leap_is_followed_in_little_memory(process: Pro
 
 
 async def test_a_memory_whose_ordinal_was_given_out_long_ago_is_not_missed(process: Process) -> None:
-    """Its transaction ended after the namespace was read, which had many more ordinals given out by then."""
+    """Its transaction ended after the namespace was read, which had assigned many more ordinals by then."""
     await process.ingest.add("n", [memory("a")])
     await starting_at(process.pool, "n", 50_000)
     await process.ingest.add("n", [memory("b")])
@@ -104,7 +104,7 @@ async def test_a_memory_whose_ordinal_was_given_out_long_ago_is_not_missed(proce
     assert await process.ids("boats") == {"a", "b", "late"}
     after = (await process.snapshot()).index
     assert after is not before
-    async with process.pool.connection() as conn:  # of one that is gone again nothing is to be known
+    async with process.pool.connection() as conn:  # one that is deleted again leaves no trace
         await conn.execute("insert into memory_change (ns, docs) values (%s, array[11])", (after.ns,))
     assert (await process.snapshot()).index is after
     await assert_right(process)
@@ -125,7 +125,7 @@ async def settled(process: Process, former: NamespaceIndex | None = None) -> Nam
 async def test_what_is_read_anew_keeps_the_vectors_that_were_here(
     two: tuple[Process, Process], monkeypatch: pytest.MonkeyPatch, is_sparse: bool, is_followed: bool
 ) -> None:
-    """But those of memories that were changed; whether it was worn or what came was too much to be followed."""
+    """Except those of changed memories; whether it needed a reload or the changes were too many to follow."""
     process, other = two
     monkeypatch.setattr(registry, "FEW_VECTORS", 2)
     monkeypatch.setitem(rows.PARAMETERS, "few", 2)

@@ -42,7 +42,7 @@ def said(**fields: Any) -> FeedbackRequest:
 
 
 async def stored(records: JournalService, name: str) -> list[Feedback]:
-    """All of a namespace, as it was said."""
+    """All of a namespace, as sent."""
     return (await records.list_feedback(name, cursor=None, limit=100)).feedback
 
 
@@ -150,7 +150,7 @@ async def test_the_same_from_many_at_once_is_stored_once(records: JournalService
 
 
 async def test_the_oldest_falls_out(records: JournalService, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is not stored, since it is there already or refused, drives nothing out."""
+    """Feedback that is not stored, because it exists already or is refused, displaces nothing."""
     monkeypatch.setattr(feedback, "MAX_ROWS", 3)
     for number in range(5):
         await records.add_feedback("n", said(id=f"f{number}"))
@@ -217,12 +217,12 @@ async def test_memories_of_another_namespace_do_not_exist(records: JournalServic
 
 
 async def test_missed_memories_may_be_judged(records: JournalService) -> None:
-    """They were not shown, and that is what is said of them."""
+    """They were not shown, which is what the judgement says."""
     assert (await records.add_feedback("n", said(clicked=[], relevant=["c"], shown=["a"]))).stored
 
 
 async def test_a_logged_search_says_what_the_caller_leaves_out(records: JournalService, pool: Pool) -> None:
-    """What the caller says itself is taken as it is said."""
+    """The caller's own fields take precedence."""
     await log_search(pool, "s1", QueryLogSettings())
     await records.add_feedback("n", FeedbackRequest(search_id="s1", clicked=["a"]))
     await records.add_feedback("n", said(search_id="s1", shown=["b", "c"], clicked=["c"], profile="mine@1"))
@@ -251,7 +251,7 @@ async def test_a_search_that_found_nothing_can_have_missed_something(records: Jo
 
 
 async def test_relevant_memories_by_search(records: JournalService, pool: Pool) -> None:
-    """Ratings and judgements, the last word, memories that still exist; clicks say too little."""
+    """Ratings and judgements, the latest ones, of existing memories; clicks are not enough evidence."""
     await records.add_feedback("n", said(search_id="s1", relevant=["a", "b"], ratings={"c": 0.5}))
     await records.add_feedback("n", said(search_id="s1", irrelevant=["b"]))
     await records.add_feedback("n", said(search_id="s2", ratings={"a": 0.4}))
@@ -264,7 +264,7 @@ async def test_relevant_memories_by_search(records: JournalService, pool: Pool) 
 
 
 async def test_times_of_a_judged_query_count_from_when_it_was_judged(records: JournalService) -> None:
-    """Unless it says otherwise: "yesterday" was another day then."""
+    """Unless it has another time: "yesterday" was another day then."""
     await records.add_feedback("n", said(query="Yesterday?", relevant=["a"]))
     await records.add_feedback("n", said(query="Today?", relevant=["a"], query_timestamp=AS_OF))
     (judged, _) = await stored(records, "n")
@@ -272,7 +272,7 @@ async def test_times_of_a_judged_query_count_from_when_it_was_judged(records: Jo
 
 
 async def test_a_search_is_judged_once_however_often_it_is_spoken_of(records: JournalService, pool: Pool) -> None:
-    """Clicks add up, the last judgement of a memory counts, and none of one that is gone; the ranking stays."""
+    """Clicks add up, a memory's last judgement counts, deleted memories' are ignored; the ranking stays."""
     shown = ["c", "a", "b"]
     await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=["b"], relevant=["a"]))
     await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=["c"], ratings={"a": 0.25}))
@@ -302,7 +302,7 @@ async def test_deleting_all_of_a_namespace(records: JournalService) -> None:
 
 
 async def test_it_goes_with_its_namespace(records: JournalService, pool: Pool, database_url: str) -> None:
-    """And with the log and the shadow runs, counted; nothing is left for a namespace of the same name."""
+    """With the log and the shadow runs, and counted; nothing is left for a namespace of the same name."""
     await records.add_feedback("n", said())
     await records.add_feedback("other", said())
     await log_search(pool, "s1", QueryLogSettings())
@@ -318,7 +318,7 @@ async def test_it_goes_with_its_namespace(records: JournalService, pool: Pool, d
 
 
 async def test_an_unknown_namespace(records: JournalService) -> None:
-    """Not found, and not made."""
+    """Not found, and not created."""
     for asked in (
         records.add_feedback("nobody", said()),
         records.list_feedback("nobody", cursor=None, limit=1),

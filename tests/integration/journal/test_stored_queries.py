@@ -68,7 +68,7 @@ async def test_an_entry_comes_back_as_it_was_written(pool: Pool) -> None:
 
 
 async def test_no_text_is_kept_where_all_is_redacted(pool: Pool) -> None:
-    """Repeats are told by a hash under a key of the namespace's own."""
+    """Repeats are recognised by a hash with the namespace's own key."""
     settings = QueryLogSettings(redact=("all",))
     for name in ("n", "other"):
         entries = [searched("s1", "Where?"), searched("s2", "Who?"), searched("s3", "Where?")]
@@ -80,7 +80,7 @@ async def test_no_text_is_kept_where_all_is_redacted(pool: Pool) -> None:
 
 
 async def test_the_oldest_falls_out_of_a_full_log(pool: Pool) -> None:
-    """Of this namespace alone; a bound that was lowered is kept to by the next pass of trimming."""
+    """Of this namespace only; a lowered bound applies from the next trimming."""
     small = await namespace(pool, QueryLogSettings(max_entries=3))
     other = await namespace(pool, QueryLogSettings(), "o")
     for number in range(6):
@@ -97,7 +97,7 @@ async def test_the_oldest_falls_out_of_a_full_log(pool: Pool) -> None:
 
 
 async def test_many_writers_keep_to_the_bound(pool: Pool) -> None:
-    """All entries that fit are there, each once."""
+    """All entries that fit are stored, each once."""
     ns = await namespace(pool, QueryLogSettings(max_entries=5))
     settings = QueryLogSettings(max_entries=5)
 
@@ -134,7 +134,7 @@ async def test_old_entries_go(pool: Pool, settings: QueryLogSettings | None, lef
 
 
 async def test_deleting(pool: Pool) -> None:
-    """Some by their searches' ids, or all; of the namespace alone."""
+    """Some by their searches' ids, or all; of this namespace only."""
     for name in ("n", "other"):
         await write(pool, await namespace(pool, QueryLogSettings(), name), *(searched(f"s{n}") for n in range(4)))
     records = JournalService(pool, Journal(pool))
@@ -182,7 +182,7 @@ async def test_taking_the_text_out_of_what_is_stored(pool: Pool) -> None:
 
 
 async def test_a_name_is_taken_out_wherever_it_stands(pool: Pool) -> None:
-    """In filters, too, and however its accents are encoded; not what filters are called."""
+    """Also in filters, and however its accents are encoded; not in the names of filters."""
     said = {
         "decomposed": SearchRequest(query="Where is Luci\u0301a?"),
         "speaker": SearchRequest(query="Where?", filters=Filters(speaker=["Ana", "LUCÍA"])),
@@ -201,7 +201,7 @@ async def test_a_name_is_taken_out_wherever_it_stands(pool: Pool) -> None:
 
 
 async def test_a_hash_goes_with_the_text(pool: Pool) -> None:
-    """It would tell whether a text that is tried was asked again."""
+    """It would reveal whether a guessed text was asked again."""
     await write(pool, await namespace(pool, QueryLogSettings(redact=("all",))), searched("s1"))
     async with pool.connection() as conn:
         assert await query_log.redact(conn, (await namespaces.find(conn, "n")).ns, ["s1"]) == 1
@@ -218,7 +218,7 @@ async def test_pages(pool: Pool) -> None:
 
 
 async def test_a_namespace_that_is_gone_gets_no_entry(pool: Pool, caplog: pytest.LogCaptureFixture) -> None:
-    """Nor is it brought back, nor complained about."""
+    """Nor is it restored or reported as an error."""
     for settings in (QueryLogSettings(), QueryLogSettings(redact=("all",))):
         ns = await namespace(pool, settings)
         async with pool.connection() as conn:
@@ -246,7 +246,7 @@ async def test_a_failing_log_is_a_warning_without_the_query(pool: Pool, caplog: 
 async def test_what_comes_too_fast_is_dropped_and_counted(
     pool: Pool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While the database does not keep up; those that wait are written in the end, in at most two at a time."""
+    """While the database does not keep up; waiting entries are written eventually, at most two at a time."""
     monkeypatch.setattr(journal_module, "MOST_WAITING", 5)
     ns, slow = await namespace(pool, QueryLogSettings()), SlowPool(pool)
     journal = Journal(slow)  # type: ignore[arg-type]

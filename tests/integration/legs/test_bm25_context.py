@@ -1,4 +1,4 @@
-"""The keyword leg over chat turns, each scored with what was said around it."""
+"""The BM25 leg over chat turns, each scored with its neighbours."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CHAT = [
 
 
 def turn(id_: str, text: str, position: int, session: str = "s", **fields: object) -> MemoryInput:
-    """A message, said as many minutes past noon as its position."""
+    """A message, as many minutes past noon as its position."""
     said = {"created_at": NOON + timedelta(minutes=position), "kind": "message", **fields}
     return MemoryInput(id=id_, text=text, session_id=session, position=position, **said)  # type: ignore[arg-type]
 
@@ -44,7 +44,7 @@ def chat(session: str = "s", prefix: str = "") -> list[MemoryInput]:
 
 
 class Bench:
-    """The leg over a database with what is put into it."""
+    """The leg over a database that the test fills."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -52,7 +52,7 @@ class Bench:
         self._mirrored = Indexed(pool)
 
     async def add(self, *memories: MemoryInput, namespace: str = "n") -> None:
-        """Store memories, all of which must be taken."""
+        """Store memories, all of which must be accepted."""
         results = await self.ingest.add(namespace, memories)
         assert {result.status for result in results} <= {"created", "updated"}
 
@@ -68,7 +68,7 @@ class Bench:
 @pytest.fixture
 async def bench(pool: Pool) -> Bench:
     opened = Bench(pool)
-    # Memories of no session, so that idf tells the rare from the common.
+    # Memories without a session, so that idf separates rare from common terms.
     await opened.add(*(MemoryInput(id=f"x{at}", text=f"Some other note number {at}.") for at in range(20)))
     return opened
 
@@ -95,7 +95,7 @@ async def test_a_turn_that_has_the_words_itself_beats_one_that_is_beside_them(be
 
 
 async def test_a_question_and_its_answer_are_one_piece_of_evidence(bench: Bench) -> None:
-    """A word that stands in both counts more than in one, and less than twice."""
+    """A word in both counts more than in one, but less than twice."""
     await bench.add(turn("q1", "Where is the lighthouse?", 0, "s1"), turn("a1", "The lighthouse is far.", 1, "s1"))
     await bench.add(turn("q2", "Where is the bakery?", 0, "s2"), turn("a2", "The lighthouse is far.", 1, "s2"))
     both = await bench.scores("lighthouse")
@@ -130,7 +130,7 @@ async def test_turns_close_ranks_where_one_is_deleted(bench: Bench) -> None:
 
 
 async def test_what_was_not_yet_said_is_no_context(bench: Bench) -> None:
-    """As of a moment, a turn is scored with the turns that were there."""
+    """As of a moment, a turn is scored with the turns that existed then."""
     await bench.add(turn("a", "It arrived broken.", 0), turn("b", "The grandfather clock?", 1))
     await bench.add(turn("own", "A grandfather clock.", 0, session="t"))
     assert {"a", "b"} < set(await bench.scores("grandfather clock"))
@@ -154,7 +154,7 @@ async def test_as_of_a_moment_scores_are_those_of_a_chat_that_ended_then(bench: 
 
 
 async def test_the_context_of_a_moment_does_not_depend_on_what_else_was_found(bench: Bench) -> None:
-    """Also where the turns of a session were not said in their order."""
+    """Even if the times of a session's turns are not in their order."""
     minutes = [0, 90, 1, 91, 2, 3, 92, 4, 93, 5, 6, 7]
     await bench.add(
         *(
@@ -238,7 +238,7 @@ async def test_the_speaker_counts_for_memories_of_no_session_too(bench: Bench) -
 
 
 async def test_the_order_of_arrival_changes_nothing(bench: Bench) -> None:
-    """Positions say where a turn stands, whenever it comes; equal turns stay in the order of their ids."""
+    """Positions determine a turn's place, whenever it is added; equal turns are in the order of their ids."""
     words = ("oboe", "viola", "night", "practise", "instrument", "moon", "she", "lake")
     texts = random.Random(7)
     turns = [
@@ -283,7 +283,7 @@ async def test_no_more_than_the_fan_out(bench: Bench) -> None:
 
 
 async def test_a_long_session_is_searched_turn_by_turn(bench: Bench) -> None:
-    """A word is heard a few turns around where it was said, and no further."""
+    """A word counts for a few turns around it, and no further."""
     middle = 50
     await bench.add(*(turn(f"t{at:03}", "instrument" if at == middle else f"filler{at}", at) for at in range(100)))
     found = sorted(await bench.scores("instrument"))
@@ -292,7 +292,7 @@ async def test_a_long_session_is_searched_turn_by_turn(bench: Bench) -> None:
 
 
 async def test_words_that_stand_for_a_time_are_not_looked_for(bench: Bench) -> None:
-    """By "last month" is meant when, not what; "June" may be either."""
+    """The words "last month" only mean a time, "June" may also be a term."""
     await bench.add(
         MemoryInput(id="rent", text="The rent is eighty a month, last I heard.", created_at=NOON - timedelta(days=90)),
         MemoryInput(id="tea", text="Green tea was served.", created_at=NOON - timedelta(days=30)),

@@ -27,7 +27,7 @@ Texts = dict[int, str]
 
 
 def plain_bm25(texts: Texts, query: str) -> dict[int, float]:
-    """BM25 as its formula reads, over texts by ordinal."""
+    """BM25 by its formula, over texts by ordinal."""
     terms = {doc: Counter(analyze(text)) for doc, text in texts.items()}
     average = max(sum(sum(counts.values()) for counts in terms.values()) / len(terms), 1.0)
     b = length_penalty(average)
@@ -67,7 +67,7 @@ async def test_scores_equal_the_formula_wherever_the_postings_lie(pool: Pool, pa
 
 @pytest.mark.parametrize(("k1", "b"), [(K1, None), (1.5, 0.75), (0.5, 0.0), (2.0, 1.0)])
 async def test_ranking_equals_bm25s(pool: Pool, k1: float, b: float | None) -> None:
-    """bm25s (method lucene) leaves out the constant factor k1 + 1; all else is the same."""
+    """bm25s (method lucene) leaves out the constant factor k1 + 1; everything else is the same."""
     texts = random_texts(2, 300)
     words = [text.split() for text in texts.values()]
     penalty = length_penalty(sum(map(len, words)) / len(words)) if b is None else b
@@ -85,7 +85,7 @@ async def test_ranking_equals_bm25s(pool: Pool, k1: float, b: float | None) -> N
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_any_history_scores_like_a_fresh_index(pool: Pool, data: st.DataObject) -> None:
-    """Appends, deletes and compactions in any order leave what an index of the live texts has."""
+    """After appends, deletes and compactions in any order it equals an index of the live texts."""
     async with pool.connection() as conn:
         ns = next(NAMESPACES)
         live: Texts = {}
@@ -137,7 +137,7 @@ async def test_deleting_everything_leaves_nothing(pool: Pool) -> None:
 
 
 async def test_term_frequencies_above_a_byte_are_exact(pool: Pool) -> None:
-    """A term that stands 1,000 times counts 1,000 times."""
+    """A term that occurs 1,000 times counts 1,000 times."""
     texts = {0: "beno " * 1_000, 1: "beno bilu", 2: "bilu"}
     async with pool.connection() as conn:
         await append(conn, 1, texts)

@@ -1,4 +1,4 @@
-"""What queries are about is what the tables say, and is remembered until their namespace changes, never longer."""
+"""The entities of queries agree with the tables, and are cached until their namespace changes, never longer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COMPLETE = "entity_token"
 
 
 async def asked(entity_lookup: EntityLookup, process: Process, name: str = "n", query: str = QUERY) -> Sequence[Seed]:
-    """What the query is about, as the graph leg asks for it."""
+    """The query's entities, as the graph leg requests them."""
     snapshot = await process.snapshot(name)
     return await entity_lookup.seeds(snapshot.index, query, snapshot.namespace.next_doc)
 
@@ -48,7 +48,7 @@ def names_of(seeds: Sequence[Seed]) -> set[str]:
 
 
 async def act_by_hand(process: Process, name: str, action: str, what: Any) -> None:
-    """Merge two entities, undo a merge, give an entity an alias or take one away, where that is possible."""
+    """Merge two entities, undo a merge, add or remove an alias, if possible."""
     async with process.pool.connection() as conn, conn.transaction():
         ns = (await process.snapshot(name)).namespace.ns
         match action:
@@ -134,7 +134,7 @@ async def test_what_was_looked_up_while_something_changed_is_not_remembered(
 
 
 async def test_an_entity_is_gone_with_its_only_memory_although_a_search_still_runs(process: Process) -> None:
-    """The search keeps what the index knows of the memory that it may see."""
+    """The search keeps the index's data of the memory that it may see."""
     given = {"one": "New York Times", "two": "New York", "three": "Ida"}
     await process.ingest.add("n", [memory(id_, entities=[EntityInput(name=given[id_])]) for id_ in given])
     entity_lookup, query = EntityLookup(process.pool), "Did Ida read the New York Times?"

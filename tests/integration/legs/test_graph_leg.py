@@ -61,7 +61,7 @@ def given(vector: NDArray[np.float32]) -> Callable[[], Awaitable[NDArray[np.floa
 
 
 def found_by(**legs: Sequence[tuple[int, float]]) -> Callable[[], Awaitable[Mapping[Leg, LegRanking]]]:
-    """What other legs found: ordinals and scores, best first, by leg."""
+    """Other legs' hits: ordinals and scores, best first, by leg."""
 
     async def other_rankings() -> Mapping[Leg, LegRanking]:
         return {Leg(leg): ranking_of((f"m{doc}", doc, score) for doc, score in hits) for leg, hits in legs.items()}
@@ -136,7 +136,7 @@ async def test_without_hops_only_mentions_count(leg: Walks) -> None:
 async def test_it_lives_when_the_embedder_is_dead(leg: Walks) -> None:
     ranking = await leg.search(replace(ASK, embedding=dead))
     assert sorted(ids(ranking)) == ["m1", "m2", "m3"]
-    assert ranking.hits[0].score == pytest.approx(1 / (1 + 2 * DEFAULT.adjacency))  # the rest is for turns beside
+    assert ranking.hits[0].score == pytest.approx(1 / (1 + 2 * DEFAULT.adjacency))  # the rest is for neighbouring turns
     assert ranking.details["similarity"] is False
 
 
@@ -157,7 +157,7 @@ async def test_it_cuts_to_the_fan_out(leg: Walks) -> None:
 
 
 async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
-    """To memories that the query does not name, with the reason in words."""
+    """To memories without the query's entities, with the reason in words."""
     ask = replace(ASK, text="What did they sing?", explain=True)
     assert (await leg.search(ask)).hits == ()
     ranking = await leg.search(replace(ask, other_rankings=found_by(vector=[(3, 0.8)])))
@@ -174,7 +174,7 @@ async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
 
 
 async def test_seeds_and_anchors_lead_together(leg: Walks) -> None:
-    """The path of what the query names begins there; an anchor that names nothing has none."""
+    """Paths of the query's entities begin there; an anchor without entities has none."""
     ranking = await leg.search(replace(ASK, other_rankings=found_by(bm25=[(4, 3.0)]), explain=True))
     hits = {hit.id: hit for hit in ranking.hits}
     assert {"m1", "m2", "m4"} <= set(hits)
@@ -197,7 +197,7 @@ async def test_filters_hold_for_what_anchors_lead_to(leg: Walks) -> None:
 
 @pytest.mark.parametrize("anchor", [3, 99])
 async def test_an_anchor_that_may_not_be_seen_leads_nowhere(leg: Walks, anchor: int) -> None:
-    """Not even to what may: another leg found it before it went, or is mistaken."""
+    """Not even to visible memories: another leg found it before its deletion, or is mistaken."""
     ask = replace(ASK, text="What did they sing?", other_rankings=found_by(vector=[(anchor, 0.8)]), explain=True)
     ranking = await leg.search(replace(ask, filters=Filters(tags_any=["t1", "t2"])))
     assert ids(ranking) == []
@@ -222,7 +222,7 @@ async def test_without_anchors_in_the_profile_there_are_none(leg: Walks) -> None
 
 @pytest.mark.parametrize("other_rankings", [found_by(), found_by(vector=[], bm25=[]), found_by(vector=[(3, -0.2)])])
 async def test_legs_that_found_nothing_change_nothing(leg: Walks, other_rankings: Any) -> None:
-    """As little as memories that point away from the query."""
+    """Like memories that point away from the query."""
     assert ids(await leg.search(replace(ASK, other_rankings=other_rankings))) == ids(await leg.search(ASK))
 
 
@@ -235,7 +235,7 @@ async def test_the_same_question_gives_the_same_answer(leg: Walks) -> None:
 
 
 async def test_rarities_are_those_of_the_seeds(leg: Walks) -> None:
-    """In (0, 1]; a query that names nothing has none."""
+    """In (0, 1]; a query without entities has none."""
     [rarity] = (await leg.search(ASK)).entity_idfs
     assert 0 < rarity < 1
     assert (await leg.search(replace(ASK, text="Rome"))).entity_idfs == (1.0,)
@@ -259,7 +259,7 @@ def test_anchors_are_the_best_of_the_legs_together() -> None:
 
 
 class Chats:
-    """Memories as they are written, with the leg over them; their vectors are unlike all others."""
+    """The leg over memories as the test writes them; their vectors are unlike all others."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -303,7 +303,7 @@ def talk(session: str = "s", prefix: str = "t", **fields: Any) -> list[MemoryInp
 
 
 async def test_the_turns_beside_a_turn_come_with_it(chats: Chats) -> None:
-    """Those right before and after it, with a share of its activation and without a path."""
+    """The turns right before and after it, with a share of its activation and without a path."""
     await chats.add(*talk())
     hits = await chats.hits("Caroline")
     share = DEFAULT.adjacency
@@ -333,7 +333,7 @@ async def test_turns_of_other_sessions_and_namespaces_are_not_beside(chats: Chat
 
 
 async def test_the_turn_after_an_anchor_comes_with_it(chats: Chats) -> None:
-    """Even where neither names anything."""
+    """Even if neither mentions an entity."""
     await chats.add(*talk())
     docs = await chats.docs("t3")
     hits = await chats.hits("How was it?", other_rankings=found_by(vector=[(docs["t3"], 0.7)]))

@@ -1,4 +1,4 @@
-"""Searches of a namespace that is still being read: by statements, with the answers of one that was read."""
+"""Searches of a namespace that is still loading: by SQL, with the same answers as after loading."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REQUESTS = {
 
 
 def texts() -> list[MemoryInput]:
-    """Chats and single memories of many lengths, some superseded, some that have expired by now or will have."""
+    """Chats and single memories of many lengths, some superseded, some expired or expiring later."""
     return [
         MemoryInput(
             id=f"m{at:03}",
@@ -57,7 +57,7 @@ def texts() -> list[MemoryInput]:
 
 
 async def fill(database_url: str) -> None:
-    """Write a namespace that is packed for the most part, with some deleted and some altered, and another one."""
+    """Write a mostly packed namespace, with some deleted and some changed memories, and another one."""
     async with Trivet.open(settings_for(database_url, bm25_tail_docs=30)) as trivet:
         await trivet.profiles.put("lengthy", ProfileInput(bm25_k1=50.0, bm25_b=1.0))
         memories = texts()
@@ -84,7 +84,7 @@ def database_url(postgres_server: PostgresServer, filled: str) -> Iterator[str]:
 
 @pytest.fixture
 def namespace(monkeypatch: pytest.MonkeyPatch) -> str:
-    """One that is large as far as the engine knows."""
+    """A namespace that the engine treats as large."""
     monkeypatch.setattr(small_namespaces, "MOST_ORDINALS", 0)
     monkeypatch.setattr(registry, "LARGE_FROM", 1)
     monkeypatch.setattr(registry, "PATIENCE_S", 0.0)
@@ -93,7 +93,7 @@ def namespace(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @asynccontextmanager
 async def held_up(trivet: Trivet, pool: Pool) -> AsyncIterator[None]:
-    """No namespace can be read meanwhile, and none has been."""
+    """No namespace can be loaded meanwhile, and none is loaded."""
     trivet._indexes._entries.clear()
     async with pool.connection() as conn, conn.transaction():
         await conn.execute("lock table mention in access exclusive mode")
@@ -105,7 +105,7 @@ def ranked(response: SearchResponse) -> list[tuple[object, ...]]:
 
 
 def words_of(response: SearchResponse) -> dict[str, object]:
-    """What the leg for words says of each result."""
+    """The BM25 leg's figures for each result."""
     return {result.id: evidence for result in response.results if (evidence := result.legs.get("bm25"))}
 
 
@@ -113,7 +113,7 @@ def words_of(response: SearchResponse) -> dict[str, object]:
 async def test_words_are_found_as_in_a_namespace_that_was_read(
     trivet: Trivet, pool: Pool, namespace: str, name: str
 ) -> None:
-    """Turns in their context, whatever filters and times are asked for, by the same scores."""
+    """Turns in their context have the same scores, with any filters and times."""
     request = SearchRequest(**{**{f: getattr(REQUESTS[name], f) for f in REQUESTS[name].__struct_fields__},
                                "mode": Mode.BM25, "top_k": 20})  # fmt: skip
     await trivet.load(namespace)
@@ -129,7 +129,7 @@ async def test_words_are_found_as_in_a_namespace_that_was_read(
 async def test_vectors_are_found_as_in_a_namespace_that_was_read(
     trivet: Trivet, pool: Pool, namespace: str, name: str
 ) -> None:
-    """Two of three are in the index, the others outside of it; exactly where both together are too few."""
+    """Two of three are in the HNSW index, the others outside; exact if both together find too few."""
     request = SearchRequest(**{**{f: getattr(REQUESTS[name], f) for f in REQUESTS[name].__struct_fields__},
                                "mode": Mode.VECTOR})  # fmt: skip
     async with pool.connection() as conn:
@@ -157,7 +157,7 @@ async def test_sessions_are_not_counted_in_a_part_of_the_namespace(
 
 
 async def test_a_leg_that_cannot_answer_yet_is_named(trivet: Trivet, pool: Pool, namespace: str) -> None:
-    """The graph is walked once the namespace is read; what was read is used from then on."""
+    """The graph is walked once the namespace is loaded, and later searches use the index."""
     async with held_up(trivet, pool):
         first = await trivet.search(namespace, REQUESTS["all"])
         assert [each.leg for each in first.degraded] == ["graph"]

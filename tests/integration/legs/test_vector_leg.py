@@ -1,4 +1,4 @@
-"""The vector leg by the plan it chooses, exact or by the index; with filters of every breadth."""
+"""The vector leg with the plan it chooses, exact or HNSW, and filters of any selectivity."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ async def asked(indexed: Indexed, pool: Pool, query: NDArray[np.float32], **more
 async def test_every_plan_finds_what_there_is(
     indexed: Indexed, pool: Pool, monkeypatch: pytest.MonkeyPatch, plan: str, exact_up_to: int, read: int
 ) -> None:
-    """Unfiltered and with filters that keep a half, a tenth and a hundredth: all there are up to the fan-out.
+    """Unfiltered and with filters that keep a half, a tenth and a hundredth: all memories up to the fan-out.
 
-    From the index's vectors, or the database's where the index has not read them.
+    From the index's vectors, or the database's if the index has not read them.
     """
     monkeypatch.setattr(leg, "EXACT_UP_TO", exact_up_to)
     monkeypatch.setattr(leg, "READ_BY_QUERY", read)

@@ -1,4 +1,4 @@
-"""A namespace that is exported and imported is the same namespace."""
+"""Exporting and importing a namespace gives the same namespace."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ QUERIES = (
 
 
 def _facts() -> list[MemoryInput]:
-    """Facts with stated entities, some of which expire or supersede others, some that come later."""
+    """Facts with stated entities, some of which expire or supersede others, some in the future."""
     return [
         MemoryInput(
             id=f"f{number * 37 % 100:02}",
@@ -96,9 +96,9 @@ async def _live(engine: Trivet, name: str) -> None:
     ]
     for batch in (_facts(), _turns("s1", 50, placed=False), _turns("s2", 45, placed=True), chunks):
         assert {result.status for result in await engine.add(name, batch)} == {"created"}
-    await engine.patch(name, "s1-3", MemoryPatch(text="I sold the piano, after all."))  # stands where it stood
+    await engine.patch(name, "s1-3", MemoryPatch(text="I sold the piano, after all."))  # keeps its place
     await engine.patch(name, "f05", MemoryPatch(text="Ines lives in Porto.", supersedes="f42"))
-    await engine.add(name, [MemoryInput(text="Bruno prefers tea.", session_id="s2")])  # with an id and time of its own
+    await engine.add(name, [MemoryInput(text="Bruno prefers tea.", session_id="s2")])  # gets its own id and time
     await engine.delete(name, "s1-10")
     await engine.delete_many(name, filters=Filters(tags_all=["t2"], document_id=["notes"]))
     ids = {entity.name: entity.id for entity in (await engine.entities.list(name, limit=1_000)).entities}
@@ -108,7 +108,7 @@ async def _live(engine: Trivet, name: str) -> None:
 
 
 async def _answers(engine: Trivet, name: str) -> dict[str, Any]:
-    """Answers to many searches, as JSON but for ids of searches and times."""
+    """Answers to many searches, as JSON without search ids and timings."""
     variants: dict[str, dict[str, Any]] = {str(mode): {"mode": mode} for mode in Mode}
     variants |= {
         "all": {"include_superseded": True, "top_k": 100},
@@ -157,7 +157,7 @@ async def test_searches_of_an_imported_export_answer_the_same(database_url: str,
 
 
 async def test_an_export_is_of_one_moment(trivet: Trivet) -> None:
-    """What is written while it is read is not in it, and what is deleted is."""
+    """Memories written during the export are not in it, and those deleted during it are."""
     await trivet.add("own", [MemoryInput(id=f"m{number:03}", text=f"note {number}") for number in range(300)])
     pieces = trivet.lifecycle.export("own")
     header = await anext(pieces)
@@ -169,7 +169,7 @@ async def test_an_export_is_of_one_moment(trivet: Trivet) -> None:
 
 
 async def test_what_was_sent_without_a_time_is_unchanged_in_a_copy_too(trivet: Trivet) -> None:
-    """An export says the time, the id and the place that it got, which makes it no other one; nor does a patch.
+    """An export has the assigned time, id and position, which do not make it a different memory; nor does a patch.
 
     Documents too.
     """
@@ -204,7 +204,7 @@ async def test_what_had_expired_before_it_was_sent_is_taken_and_taken_back(trive
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
 async def test_times_are_told_in_utc(database_url: str, zone: str) -> None:
-    """Offsets of other zones had seconds once, which RFC 3339 cannot say."""
+    """Historic offsets of other zones have seconds, which RFC 3339 cannot express."""
     with psycopg.connect(database_url, autocommit=True) as db:
         db.execute(sql.SQL("alter database {} set timezone = {}").format(sql.Identifier(db.info.dbname), zone))
     async with Trivet.open(settings_for(database_url)) as trivet:
@@ -242,7 +242,7 @@ async def test_an_alias_may_be_the_name_of_what_was_merged(trivet: Trivet) -> No
 
 
 async def test_an_alias_that_texts_use_is_taken_back(trivet: Trivet) -> None:
-    """They mention its entity; imported before it is given, they have one of their own until then."""
+    """They mention its entity; imported before the alias is given, they have a separate one until then."""
     await trivet.add("own", [MemoryInput(id="a", text="Ines lives in Porto.")])
     porto = entity_code(entity_id("porto"))
     await trivet.entities.change_aliases("own", porto, AliasChange(add=["Oporto"]))
@@ -258,7 +258,7 @@ async def test_an_alias_that_texts_use_is_taken_back(trivet: Trivet) -> None:
 
 
 async def test_two_who_have_one_alias_stay_two(trivet: Trivet) -> None:
-    """Of a text that came while only one had it nobody knows any more whom it meant."""
+    """For a text written while only one entity had it, it is no longer known which one it meant."""
     given = {"a": "Duarte Pinto", "b": "Lucia Gomez"}
     await trivet.add("own", [MemoryInput(id=id_, text="x", entities=[EntityInput(name=given[id_])]) for id_ in given])
     duarte, lucia = (entity_code(entity_id(key)) for key in ("duarte pinto", "lucia gomez"))
@@ -274,7 +274,7 @@ async def test_two_who_have_one_alias_stay_two(trivet: Trivet) -> None:
 
 
 def test_where_an_export_is_written(cli: Cli, tmp_path: Path) -> None:
-    """What a link names is replaced and not the link; a pipe is written to; without a folder it says so in a line."""
+    """A link's target is replaced, not the link; pipes are written to; a missing folder gives a one-line error."""
     cli("add", "-n", "own", "Ines moved to Porto.")
     link, pipe, read = tmp_path / "link", tmp_path / "pipe", []
     link.symlink_to(tmp_path / "target")
@@ -293,7 +293,7 @@ def test_where_an_export_is_written(cli: Cli, tmp_path: Path) -> None:
 
 
 async def test_exports_wait_for_each_other_where_there_are_many(trivet: Trivet) -> None:
-    """Their readers may be slow, and others need connections to the database, too."""
+    """Their readers may be slow, and others need database connections, too."""
     await trivet.add("own", [MemoryInput(id="a", text="x")])
     under_way = [trivet.lifecycle.export("own") for _ in range(MOST_EXPORTS)]
     for each in under_way:

@@ -1,4 +1,4 @@
-"""What a speaker said is forgotten, what others said of them is named; or all that mentions an entity is."""
+"""Forgetting what a speaker said, with others' mentions reported; or everything that mentions an entity."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def test_what_a_speaker_said_goes_and_what_others_said_of_them_is_named(tr
 
 @pytest.mark.parametrize("name", ["lucía", "Lu"])
 async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> None:
-    """By any spelling of its name, or by an alias; what a speaker says mentions them."""
+    """By any spelling of its name, or by an alias; speakers are mentioned by what they say."""
     await trivet.add("own", HOUSE)
     receipt = await trivet.lifecycle.forget("own", ForgetRequest(entity=name))
     assert (receipt.deleted, receipt.mentioned_by) == (["said1", "of1", "said2", "of2"], [])
@@ -63,7 +63,7 @@ async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> No
     ],
 )  # fmt: skip
 async def test_what_merely_writes_a_name_goes(trivet: Trivet, name: str, deleted: list[str]) -> None:
-    """Though the graph takes it for no name, or has it in the singular."""
+    """Even if the graph does not treat it as a name, or has it in the singular."""
     texts = {
         "may": "May Chen leads it, and may stay.", "api": "We restarted the API  gateway.",
         "hans": "yesterday i met hans", "node": "node.js is new", "c": "see c++ (new) there",
@@ -92,7 +92,7 @@ async def test_what_was_merged_is_one(trivet: Trivet, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["Lucía", "Lu", "Lucy", "Mrs Mendes"])
 async def test_what_an_entity_was_called_by_hand_goes_with_it(trivet: Trivet, name: str) -> None:
-    """Neither tables nor an export have its name, by whichever of its names it was forgotten."""
+    """Neither tables nor an export contain its name, whichever name was used to forget it."""
     called = MemoryInput(id="of3", text="She is late.", entities=[EntityInput(name="Mrs Mendes")])
     await trivet.add("own", [*HOUSE, called])
     lucia, mendes, bruno = (entity_code(entity_id(key)) for key in ("lucía", "mrs mendes", "bruno"))
@@ -114,7 +114,7 @@ async def test_what_an_entity_was_called_by_hand_goes_with_it(trivet: Trivet, na
 async def test_what_is_written_while_an_entity_is_forgotten_does_not_mention_it(
     trivet: Trivet, database_url: str, monkeypatch: pytest.MonkeyPatch, merged: str
 ) -> None:
-    """Between the deletion of what mentions it and that of what it was called by hand."""
+    """Between the deletion of its memories and that of its names given by hand."""
     rui, nuno = (MemoryInput(id=name, text="x", entities=[EntityInput(name=name)]) for name in ("Rui", "Nuno"))
     await trivet.add("own", [HOUSE[3], rui, nuno])
     lucia, rui_, nuno_ = (entity_code(entity_id(key)) for key in ("lucía", "rui", "nuno"))

@@ -33,7 +33,7 @@ async def test_all_branches_are_in_it_by_time(trivet: Trivet) -> None:
 
 
 async def test_what_was_deleted_parts_it(trivet: Trivet) -> None:
-    """What stands on one side of a gap is no history of the other side."""
+    """Memories on one side of a gap do not belong to the history of the other side."""
     await trivet.add("own", [_memory("a", 0), _memory("b", 1, "a"), _memory("c", 2, "b"), _memory("d", 3, "a")])
     await trivet.delete("own", "b")
     assert await _history(trivet, "a") == ["a", "d"]

@@ -1,4 +1,4 @@
-"""Long work and its records: how far it is, how it ended, and that its process died."""
+"""Records of long-running jobs: progress, outcome, and a lost process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def records(trivet: Trivet) -> Jobs:
 
 @pytest.fixture
 def beating(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs write so often that every one leaves a record."""
+    """Jobs update so often that every one leaves a record."""
     monkeypatch.setattr(jobs, "BEAT_S", 0.001)
 
 

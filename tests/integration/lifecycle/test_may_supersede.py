@@ -1,4 +1,4 @@
-"""A write tells which older memories it may make outdated."""
+"""A write returns the older memories that it may make outdated."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def _suggested(trivet: Trivet, *batch: MemoryInput, namespace: str = "own"
 
 
 async def _after(trivet: Trivet, before: Sequence[MemoryInput], new: MemoryInput = NEW) -> list[str]:
-    """What a memory may make outdated where others are."""
+    """The suggestions for a memory among others."""
     await trivet.add("own", [*OTHERS, *before])
     [suggested] = await _suggested(trivet, new)
     assert isinstance(suggested, list)
@@ -60,7 +60,7 @@ async def _after(trivet: Trivet, before: Sequence[MemoryInput], new: MemoryInput
 
 
 async def test_an_older_statement_of_the_same_thing_is_named(trivet: Trivet) -> None:
-    """Also after an update; not unless asked for, nor for what is unchanged or rejected."""
+    """Also after an update; only if requested, and not for unchanged or rejected memories."""
     assert await _after(trivet, [OLD]) == ["old"]
     bad = structs.replace(NEW, id="bad", supersedes="bad")
     assert await _suggested(trivet, NEW, structs.replace(OLD, id="odd"), bad) == [UNSET, [], UNSET]
@@ -88,7 +88,7 @@ async def test_an_older_statement_of_the_same_thing_is_named(trivet: Trivet) -> 
     ],
 )
 async def test_what_is_not_an_older_statement_is_not_named(trivet: Trivet, change: dict[str, Any]) -> None:
-    """Another's, of the same session or document, not older, gone, said again, a question, long, other, a chunk."""
+    """Another speaker's, same session or document, not older, deleted, repeated, a question, long, other, a chunk."""
     assert await _after(trivet, [structs.replace(OLD, **change)]) == []
 
 
@@ -100,7 +100,7 @@ async def test_nothing_is_named_for_a_question_or_a_passage(trivet: Trivet) -> N
 
 
 async def test_what_has_no_speaker_is_compared_with_its_like(trivet: Trivet) -> None:
-    """Nor need there be a session; two chunks of one document are no news of each other."""
+    """No session is needed; two chunks of one document do not outdate each other."""
     alone = structs.replace(OLD, speaker=None, session_id=None)
     assert await _after(trivet, [alone], structs.replace(NEW, speaker=None, session_id=None)) == ["old"]
     one = structs.replace(alone, id="c1", kind="chunk", document_id="d")

@@ -1,4 +1,4 @@
-"""New vectors for a whole namespace: the same as of one written by that embedder, and never two kinds at once."""
+"""New vectors for a whole namespace: as if written with that embedder, and never two kinds at once."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def write(trivet: Trivet, name: str) -> None:
 
 
 async def stored(trivet: Trivet, pool: Pool, name: str) -> dict[str, NDArray[np.float32]]:
-    """The vector by which each memory is found and that of its own text, by id, shape (2, dimensions)."""
+    """Each memory's vector in context and of its own text, by id, shape (2, dimensions)."""
     async with pool.connection() as conn:
         found = await namespaces.find(conn, name)
         read = await vectors.read(conn, found.ns, range(found.next_doc), generation=found.generation)
@@ -98,7 +98,7 @@ async def assert_as_if_written(trivet: Trivet, pool: Pool, name: str, fresh: str
 
 
 async def best(trivet: Trivet, name: str) -> list[str]:
-    """What the vector leg finds; no leg failed."""
+    """The vector leg's results; no leg failed."""
     answer = await trivet.search(name, SearchRequest(query="a talk about boats", mode=Mode.VECTOR, top_k=5))
     assert answer.degraded == []
     return [result.id for result in answer.results]
@@ -116,7 +116,7 @@ async def test_memories_turns_and_chunks_have_the_vectors_of_a_namespace_written
     described = await trivet.get_namespace("n")
     assert (memories, described.settings) == (described.memories, OTHER)
     await assert_as_if_written(trivet, pool, "n", "fresh")
-    assert await best(trivet, "n") == before  # as all cosines are what they were
+    assert await best(trivet, "n") == before  # as all cosines are unchanged
     after = await stored(trivet, pool, "bystander")
     assert all(np.array_equal(after[memory_id], both) for memory_id, both in bystander.items())
 
@@ -169,7 +169,7 @@ async def test_a_run_takes_up_what_an_interrupted_one_of_the_same_model_collecte
     probe = 1
     assert len(mirrored.embedded) == memories - 63 + probe
     assert (told[0], told[-1]) == ((63, memories), (memories, memories))
-    # Back again, over a half that is of no use: it is of another model.
+    # Back again, over a half-finished set that is useless, as it is from another model.
     await trivet.put_namespace("fresh", NamespaceSettings())
     await write(trivet, "fresh")
     await trivet.delete("fresh", "m1")

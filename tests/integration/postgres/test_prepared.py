@@ -1,4 +1,4 @@
-"""Statements that are prepared by ourselves: what a cursor would answer, whatever befell the connection before."""
+"""Our own prepared statements: the same results as a cursor's, whatever happened on the connection before."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_rows_are_those_of_a_cursor(pool: Pool) -> None:
 
 
 async def test_several_are_answered_in_their_order(pool: Pool) -> None:
-    """Also when the answers are larger than what the sockets hold, and after one another on the same connection."""
+    """Also if the results exceed the socket buffers, and repeatedly on the same connection."""
     many = array_text(range(100_000))
     async with pool.connection() as conn:
         for _ in range(3):
@@ -135,7 +135,7 @@ async def test_a_lost_connection_is_an_error_and_closed(pool: Pool, together: bo
 
 
 async def test_what_is_cancelled_while_it_is_sent_leaves_no_half_statement(pool: Pool) -> None:
-    """A statement larger than what the socket takes: the connection answers the next one, or is closed."""
+    """A statement larger than the socket buffer: the connection answers the next one, or is closed."""
     for turns in range(3):
         async with pool.connection() as conn:
             asked: list[BoundStatement] = [(_SUM, {"a": 1, "b": 1, "text": "x" * 20_000_000})]

@@ -1,4 +1,4 @@
-"""A file in `models/` that is not whole is named, with what is wrong and what to do."""
+"""The error for a damaged file in `models/` names it, the fault, and what to do."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def test_a_gate_report_that_is_not_whole(database_url: str, models: Path) 
 
 
 async def test_a_model_that_only_another_profile_uses(database_url: str, models: Path) -> None:
-    """Requests for that profile are told; others are answered."""
+    """Requests with that profile get the error; others are answered."""
     truncate(models / "weights-research.onnx")
     async with served(database_url) as client:
         memory = {"memories": [{"id": "m1", "text": "My sister Ines moved to Porto."}]}

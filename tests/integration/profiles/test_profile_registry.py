@@ -51,7 +51,7 @@ async def other(database_url: str) -> AsyncIterator[ProfileRegistry]:
 
 
 async def measured(profile_registry: ProfileRegistry, shrink: float) -> Profile:
-    """A new version that the gate lets pass."""
+    """A new version that passes the gate."""
     profile = await profile_registry.put("default", ProfileInput(shrink=shrink), origin="tuned")
     live = await profile_registry.find("default")
     await profile_registry.attach_report("default", profile.version, report_on(profile, live=live.label))
@@ -101,7 +101,7 @@ async def test_the_newest_parameters_again_are_no_new_version(profile_registry: 
 
 
 async def test_what_a_name_means(profile_registry: ProfileRegistry) -> None:
-    """Alone its live version, with a number that one, promoted or not."""
+    """Without a number its live version, with a number that one, promoted or not."""
     assert (
         await profile_registry.find(None)
         == await profile_registry.find("default")
@@ -175,7 +175,7 @@ async def test_rollbacks_go_back_promotion_by_promotion(profile_registry: Profil
 
 
 async def test_a_report_against_what_is_no_longer_live_is_refused(profile_registry: ProfileRegistry) -> None:
-    """Two that were measured at the same time: after the first, the second must be measured against it."""
+    """Two measured at the same time: after promoting the first, the second must be measured against it."""
     await measured(profile_registry, 0.5)
     second = await measured(profile_registry, 0.6)
     await profile_registry.promote("default", 4)
@@ -213,7 +213,7 @@ async def test_names_and_versions_that_there_are_not(profile_registry: ProfileRe
 
 
 async def test_an_upgrade_makes_the_new_shipped_version_live(profile_registry: ProfileRegistry) -> None:
-    """With its own number where that is free; starting again changes nothing, nor does a rollback come undone."""
+    """With its own number if that is free; restarting changes nothing and does not undo a rollback."""
     newer = replace(DEFAULT, version=4, shrink=0.9)
     await profile_registry.ship(newer, report_on(newer))
     assert await profile_registry.find(None) == newer
@@ -246,7 +246,7 @@ async def test_another_process_sees_a_promotion(profile_registry: ProfileRegistr
 
 
 async def test_the_database_is_asked_once_in_a_while(pool: Pool, profile_registry: ProfileRegistry) -> None:
-    """A thousand searches go by what the first one learned, until it is too old: after a second."""
+    """A thousand searches use what the first one read, until it is too old: after a second."""
     lasting, usual = book_on(pool, max_age_s=600), book_on(pool, max_age_s=MAX_AGE_S)
     for each in (lasting, usual):
         await each.find(None)
@@ -365,7 +365,7 @@ async def test_numbers_that_nothing_can_be_ranked_by(profile_registry: ProfileRe
 
 
 async def test_a_model_of_the_database(pool: Pool, profile_registry: ProfileRegistry) -> None:
-    """It is found by its checksum, in whichever process, and only as what it was stored as."""
+    """It is found by its checksum, in any process, and only as the kind it was stored as."""
     path = models_dir() / "weights.onnx"
     reference = await ModelRegistry(pool, models_dir()).put_model("weights", path)
     assert reference == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()

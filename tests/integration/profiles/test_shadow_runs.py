@@ -33,7 +33,7 @@ async def summary(pool: Pool, candidate: str = CANDIDATE) -> ShadowSummary:
 
 
 async def test_the_summary_of_two_profiles(pool: Pool) -> None:
-    """Over all namespaces, as the single figures say, which are worked out by hand."""
+    """Over all namespaces, from single figures worked out by hand."""
     await compare(pool, "abc", "abc", ms=1)
     await compare(pool, "abc", "acb", ms=3)
     await compare(pool, "ab", "xy", name="other", ms=5)

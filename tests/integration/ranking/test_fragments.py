@@ -1,4 +1,4 @@
-"""Queries that the embedder reads letter by letter: the vector leg counts less in mode adaptive, and there alone."""
+"""Queries that the embedder reads letter by letter: the vector leg counts less, only in mode adaptive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A question for an exact identifier has the memories that hold it before all others."""
+"""A query with an exact identifier ranks the memories that contain it before all others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FIRST = "memories that hold the query's identifier come first"
 
 
 def notes(rng: random.Random) -> tuple[list[MemoryInput], Mapping[str, str]]:
-    """Ninety lines of prose, of which every third has an identifier; and which one that is, by memory."""
+    """Ninety lines of prose, every third with an identifier; and the identifiers by memory."""
     memories, identifiers = [], {}
     for number in range(90):
         said = rng.choice(SAID).format(who=rng.choice(PEOPLE), thing=rng.choice(THINGS))

@@ -1,4 +1,4 @@
-"""How likely each result answers the query, and what is left out for being unlikely to."""
+"""How likely each result answers the query, and leaving out unlikely ones."""
 
 from __future__ import annotations
 

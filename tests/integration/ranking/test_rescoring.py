@@ -1,4 +1,4 @@
-"""The rescorer in a search: when it has a say, what it is given, and that it takes nothing along when it fails."""
+"""The rescorer in a search: when it runs, its input, and that its failure does not affect the rest."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def memories(prefix: str = "") -> list[MemoryInput]:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small model whose order is followed wholly, however strange the memories are to it."""
+    """A small model whose order is followed fully, however unfamiliar the memories are."""
     from classifier.training.rescorer import export
 
     path = tmp_path_factory.mktemp("model") / "small.onnx"
@@ -114,7 +114,7 @@ RESCORED: list[tuple[str, dict[str, Any], bool]] = [  # profile, options of the 
 
 
 async def test_when_it_has_a_say(engine: Trivet, subtests: pytest.Subtests) -> None:
-    """As the request says; otherwise as the profile does, but not over one leg alone or given weights."""
+    """As the request says, otherwise as the profile does, but not with a single leg or given weights."""
     for profile, options, rescored in RESCORED:
         with subtests.test(profile=profile, **options):
             answer = await searched(engine, profile, explain=True, **options)
@@ -146,7 +146,7 @@ async def test_the_order_is_the_rescorer_s_and_fused_is_the_fusion_s(engine: Tri
 
 
 async def test_it_may_have_no_share(engine: Trivet, model: Path, tmp_path: Path) -> None:
-    """On memories of a kind on which it does not help they stay as they were fused."""
+    """On a kind of memories where it does not help, the fusion's order stays."""
     from classifier.training.rescorer import export
 
     path = tmp_path / "humble.onnx"
@@ -162,7 +162,7 @@ async def test_it_may_have_no_share(engine: Trivet, model: Path, tmp_path: Path)
 
 
 async def test_asked_for_a_rescorer_that_the_profile_has_not(engine: Trivet) -> None:
-    """It is said, and the answer is the fusion's."""
+    """It is reported, and the answer has the fusion's order."""
     answer = await searched(engine, "none", rescore=True, explain=True)
     assert [(each.leg, each.reason) for each in answer.degraded] == [("rescorer", "the profile has none")]
     assert numbers(answer) == numbers(await searched(engine, "none"))

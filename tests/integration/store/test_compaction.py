@@ -1,4 +1,4 @@
-"""Compaction beside writers and readers: what is read is what an index of the live texts says, whatever happens."""
+"""Compaction with concurrent writers and readers: results always equal those of an index of the live texts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def oracle(texts: Texts) -> Decoded:
 
 
 async def decoded(conn: Connection, ns: int, words: Collection[str] = WORDS) -> Decoded:
-    """The postings of words that the database gives, of memories that are there."""
+    """The database's postings of words, of existing memories."""
     by_term = {term_id(word): word for word in words}
     found: Decoded = {}
     for term, of_term in (await live_postings(conn, ns, list(by_term))).terms.items():
@@ -64,7 +64,7 @@ def some_texts(first: int, number: int, *, seed: int = 0) -> dict[int, str]:
 
 @asynccontextmanager
 async def before_transaction(number: int, hook: Hook) -> AsyncIterator[None]:
-    """Run something when a compaction has begun the transaction of that number, from 1, and done nothing in it."""
+    """Run something at the beginning of a compaction's n-th transaction, from 1."""
     hold, calls = namespaces.hold, itertools.count(1)
 
     async def hooked(conn: Connection, ns: int) -> int:
@@ -84,7 +84,7 @@ async def kill(pool: Pool, victim: Connection) -> None:
 
 
 async def crashing(pool: Pool, ns: int, transaction: int) -> None:
-    """A compaction that loses its connection in its n-th transaction, if it has so many."""
+    """A compaction that loses its connection in its n-th transaction, if it has that many."""
     try:
         async with pool.connection() as conn, before_transaction(transaction, lambda: kill(pool, conn)):
             await compaction.compact(conn, ns)
@@ -141,7 +141,7 @@ async def test_any_history_leaves_the_postings_of_the_live_texts(pool: Pool, dat
 
 @pytest.mark.parametrize("commits", [True, False])
 async def test_a_delete_does_not_wait_for_packing(pool: Pool, monkeypatch: pytest.MonkeyPatch, commits: bool) -> None:
-    """Memories whose rows a compaction has just taken out of the tail are deleted at once, and stay so."""
+    """Memories whose rows a compaction has just moved out of the tail are deleted at once, and stay deleted."""
     texts = some_texts(0, 20)
     go_live = Segments.go_live
     taken, deleted = asyncio.Event(), asyncio.Event()
@@ -178,7 +178,7 @@ async def test_a_delete_does_not_wait_for_packing(pool: Pool, monkeypatch: pytes
 
 
 async def test_packing_does_not_wait_for_a_delete(pool: Pool) -> None:
-    """A writer who has deleted memories and goes on with something else holds nobody up."""
+    """A writer that has deleted memories and continues its transaction blocks nobody."""
     texts = some_texts(0, 20)
     async with pool.connection() as conn, pool.connection() as writer:
         await append(conn, 1, texts)
@@ -265,7 +265,7 @@ async def test_the_dead_are_purged_when_they_are_many(pool: Pool) -> None:
 
 
 async def test_a_long_tail_is_packed_in_pieces(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However much has gathered, and a merge takes a part of the terms at a time."""
+    """However many segments there are, and a merge handles a part of the terms at a time."""
     monkeypatch.setattr(compaction, "PACKED_AT_ONCE", 30)
     monkeypatch.setattr(segments, "MEMORIES_AT_ONCE", 20)
     texts = some_texts(0, 300)

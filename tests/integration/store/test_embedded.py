@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: clean and unclean ends, shared folders, unsuitable folders."""
+"""The embedded PostgreSQL: clean and unclean shutdowns, shared folders, unsuitable folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def new_folder() -> Iterator[Path]:
-    """A folder to be made, where the server's user can reach it; servers left in it are stopped."""
+    """A folder not created yet that the server's user can reach; servers left in it are stopped."""
     with database_folder() as parent:
         yield parent / "deep" / "data"
         for server in servers(parent):
@@ -49,7 +49,7 @@ def new_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def template() -> Iterator[Path]:
-    """A data folder as a clean end leaves it."""
+    """A data folder as after a clean shutdown."""
     with database_folder() as parent:
         server = EmbeddedPostgres(parent / "data", settings=FAST)
         server.start()
@@ -59,7 +59,7 @@ def template() -> Iterator[Path]:
 
 @pytest.fixture
 def folder(new_folder: Path, template: Path) -> Path:
-    """A data folder that was used before; to copy one is quicker than to make one."""
+    """A data folder that was used before; copying it is faster than making one."""
     new_folder.parent.mkdir()
     subprocess.run(("cp", "-a", template, new_folder), check=True)
     return new_folder
@@ -67,7 +67,7 @@ def folder(new_folder: Path, template: Path) -> Path:
 
 @pytest.fixture
 def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that a test started; those still there are killed."""
+    """Processes that a test started; those still running are killed."""
     processes: list[subprocess.Popen[str]] = []
     yield processes
     for process in processes:
@@ -255,7 +255,7 @@ def test_a_start_that_was_cut_off_is_begun_anew(new_folder: Path) -> None:
 
 
 def test_two_paths_to_one_folder_share_the_server(folder: Path) -> None:
-    """Each would otherwise take the other's server for something left behind."""
+    """Otherwise each would treat the other's server as a leftover."""
     (link := folder.with_name("link")).symlink_to(folder)
     one_path, other_path = EmbeddedPostgres(folder, settings=FAST), EmbeddedPostgres(link, settings=FAST)
     try:

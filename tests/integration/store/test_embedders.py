@@ -1,4 +1,4 @@
-"""The embedder of a namespace: chosen at its creation, used by every leg and write, and missed where it is missing."""
+"""The embedder of a namespace: chosen at its creation, used by every leg and write, and reported if missing."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def test_questions_find_what_was_said_in_other_languages(chosen: Trivet) -
 
 
 async def test_a_classifier_reads_the_vectors_that_it_was_trained_with(chosen: Trivet) -> None:
-    """The shipped one of the namespace's embedder; any other that of the default embedder."""
+    """The shipped one uses the namespace's embedder; any other one the default embedder."""
     reference = await chosen.models.put_model("intent", models_dir() / "intent.onnx")
     await chosen.profiles.put("own", ProfileInput(models=ModelsInput(intent=reference)))
     likely = {"我该给妹妹买什么礼物，有什么推荐吗？": "preference", "Wann hat der Zahnarzt zu?": "fact_lookup"}
@@ -165,7 +165,7 @@ async def test_an_export_is_embedded_as_the_namespace_that_takes_it(chosen: Triv
 
 
 async def test_where_it_is_not_installed(chosen: Trivet, database_url: str, uninstalled: None) -> None:
-    """Writes are refused, searches go by the other legs, and what is asked for the installation names it."""
+    """Writes are refused, searches use the other legs, and the health checks name it."""
     with pytest.raises(InvalidInput, match="not installed: pip install"):
         await chosen.put_namespace("other", E5)
     async with Trivet.open(settings_for(database_url)) as without:

@@ -1,4 +1,4 @@
-"""A database that goes away is a 503 and not a crash, and once it is back the same server answers again."""
+"""A lost database is a 503, not a crash, and once it is back the same server answers again."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REQUESTS: list[tuple[str, str, object]] = [
 
 @pytest.fixture
 def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
-    """A server of the test's own, to be stopped."""
+    """The test's own server, to be stopped."""
     server = EmbeddedPostgres(data_dir, settings={"fsync": "off"})
     try:
         server.start()
@@ -49,7 +49,7 @@ def postgres(data_dir: Path) -> Iterator[EmbeddedPostgres]:
 async def test_a_database_that_goes_and_comes_back(
     postgres: EmbeddedPostgres, subtests: pytest.Subtests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """503 for everything that needs it while it is away, long before those who wait for a busy pool give up."""
+    """503 for everything that needs it meanwhile, long before waiting for a busy pool would time out."""
     monkeypatch.setattr("retrieval.store.pool.WAIT_TIMEOUT_S", 3_600.0)
     url = await asyncio.to_thread(postgres.start)
     memory = {"id": "m1", "text": "My sister Ines moved to Porto."}
@@ -75,7 +75,7 @@ async def test_a_database_that_goes_and_comes_back(
 
 
 async def _first_answer(client: httpx.AsyncClient) -> dict[str, list[dict[str, object]]]:
-    """The first whole answer after the database is back, which must come soon."""
+    """The first complete answer after the database is back, which must come soon."""
     deadline = time.monotonic() + 120
     while True:
         answer = await client.post(f"{NAMESPACE}/search", json={"query": "Who moved to Porto?"})
@@ -101,7 +101,7 @@ async def _first_answer(client: httpx.AsyncClient) -> dict[str, list[dict[str, o
     ],
 )
 async def test_what_the_driver_raises_becomes_ours(pool: Pool, statement: str, expected: type[Exception]) -> None:
-    """Each by its SQLSTATE; a defect of ours stays what it is, and the pool serves on."""
+    """Each by its SQLSTATE; our own defects stay as they are, and the pool keeps working."""
 
     async def execute() -> None:
         async with pool.connection() as conn:

@@ -1,4 +1,4 @@
-"""Adding, reading, changing and deleting memories: every leg follows, at once and without a rest."""
+"""Adding, reading, changing and deleting memories: every leg follows, at once and completely."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ async def test_patch_changes_what_it_names(trivet: Trivet) -> None:
 
 
 async def test_concurrent_patches_both_hold(trivet: Trivet) -> None:
-    """Two writers who change different fields of one memory lose neither change."""
+    """Two concurrent changes of different fields of one memory are both kept."""
     await add(trivet, MemoryInput(id="a", text="start"))
     await asyncio.gather(
         trivet.patch("n", "a", MemoryPatch(tags=["t"])), trivet.patch("n", "a", MemoryPatch(metadata={"k": "v"}))
@@ -205,7 +205,7 @@ async def test_superseded_memories_step_back(trivet: Trivet) -> None:
 
 
 async def test_as_of_answers_as_it_stood(trivet: Trivet) -> None:
-    """Created, superseded, expired: each as of the asked moment."""
+    """Created, superseded, expired: each as of the requested moment."""
 
     def at(day: int) -> datetime:
         return datetime(2024, 1, day, tzinfo=UTC)
@@ -238,7 +238,7 @@ FILTERS = [
 
 
 async def test_filters_hold_in_every_mode(trivet: Trivet) -> None:
-    """What does not meet them is not returned; all that does is."""
+    """All memories that match are returned, and no others."""
     await add(
         trivet,
         MemoryInput(
@@ -279,7 +279,7 @@ async def test_selective_filters_are_not_starved(trivet: Trivet) -> None:
 
 
 async def test_namespace_deletion_answers_a_receipt(trivet: Trivet, database_url: str) -> None:
-    """Counts of what went, and not a row left."""
+    """The receipt counts the deleted data, and not a row is left."""
     await add(trivet, MemoryInput(id="a", text="Ingrid met Nils in Oslo"), MemoryInput(id="b", text="Nils cooks"))
     receipt = await trivet.delete_namespace("n")
     assert receipt.deleted["memories"] == 2
@@ -362,7 +362,7 @@ async def test_packed_and_unpacked_answer_alike(trivet: Trivet, database_url: st
 
 
 async def test_a_word_of_the_title_counts_for_more_than_one_of_the_text(trivet: Trivet) -> None:
-    """Both have the same words as often; were they worth the same, the ids would decide."""
+    """Both have the same words equally often; with equal scores the ids would decide."""
     await add(
         trivet,
         MemoryInput(id="a", title="Pottery", text="They saw Lisbon."),

@@ -1,4 +1,4 @@
-"""Migrations: from nothing, again, at the same moment, and histories that do not fit."""
+"""Migrations: from empty, repeated, concurrent, and with histories that do not match."""
 
 from __future__ import annotations
 
@@ -274,7 +274,7 @@ async def test_a_user_without_rights_is_told(empty_database_url: str) -> None:
 async def test_connections_that_share_a_session_are_refused(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a pooler pools by transaction: the lock would stay in a session that does not end."""
+    """As with a pooler in transaction mode: the lock would stay in a session that does not end."""
     session = await connect(empty_database_url)
 
     async def same(_url: str) -> Connection:

@@ -1,4 +1,4 @@
-"""The index of vectors and the exact look: many namespaces in one index, filters, ties."""
+"""The HNSW index and exact search: many namespaces in one index, filters, ties."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ INSERT: LiteralString = """
 
 
 def unit_vectors(ns: int, count: int) -> NDArray[np.float32]:
-    """Unit vectors around centres that all namespaces share, as texts on the same subjects would be."""
+    """Unit vectors around centres that all namespaces share, like texts on the same subjects."""
     centres = np.random.default_rng(0).normal(size=(40, 384))
     rng = np.random.default_rng(ns)
     rows = centres[rng.integers(0, len(centres), count)] + rng.normal(scale=0.8, size=(count, 384))
@@ -102,7 +102,7 @@ async def uses_of_index(conn: Connection) -> int:
 
 @pytest.mark.parametrize("ns", SIZES)
 async def test_the_index_finds_a_namespace_among_others(conn: Connection, ns: int) -> None:
-    """Nearly all that an exact look finds, whatever the share of the namespace in the index."""
+    """Nearly all that exact search finds, whatever the namespace's share of the index."""
     before, found, k = await uses_of_index(conn), 0, 10
     for query in queries(20):
         rows = await vectors.by_index(conn, ns, HalfVector(query), k=k, which=EVERYTHING, ef_search=64)

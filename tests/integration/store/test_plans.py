@@ -1,4 +1,4 @@
-"""That statements read what they ask for, where one namespace is large and most are small.
+"""Statements read only the rows they need, even if one namespace is large and most are small.
 
 PostgreSQL plans a prepared statement for a namespace of the average size; in a large one such a plan may read all rows.
 """
@@ -23,7 +23,7 @@ from tests.serving import settings_for
 TURNS = 1_200
 SMALL = 300
 LOADED = ("memory", "turn")
-"""Tables that a process reads in its first query too, in one of two ways."""
+"""Tables that a process also reads in its first query, in one of two ways."""
 
 READ = ("mention", "entity", "entity_token", "bm25_tail")
 MOST_READ = 300
@@ -56,7 +56,7 @@ async def crowded(database_url: str) -> str:
 
 
 async def wait_for_others(db: psycopg.Connection[Any]) -> None:
-    """Until all other connections to the database have ended, and so told what they read.
+    """Wait until all other connections to the database have ended, and so reported their reads.
 
     In a thread: the event loop may hold an attempt to connect that was cancelled, until it goes on.
     """
@@ -65,7 +65,7 @@ async def wait_for_others(db: psycopg.Connection[Any]) -> None:
 
 
 async def rows_read(url: str, first: int, times: int) -> dict[str, int]:
-    """By table, what a process reads by indexes that asks, changes and deletes some of the turns from a number on."""
+    """Index reads by table of a process that searches, changes and deletes some of the turns from a number on."""
     with psycopg.connect(url, autocommit=True) as db:
         await wait_for_others(db)
         db.execute("select pg_stat_reset()")
@@ -81,7 +81,7 @@ async def rows_read(url: str, first: int, times: int) -> dict[str, int]:
 
 async def test_a_large_namespace_among_small_ones_is_not_read_for_a_few_of_its_rows(crowded: str) -> None:
     few, more = await rows_read(crowded, 100, 1), await rows_read(crowded, 200, 31)
-    # So many times that what loading reads, which differs, hardly counts.
+    # Often enough that the varying reads of loading hardly matter.
     per_time = {table: (more[table] - few[table]) / 30 for table in (*LOADED, *READ)}
     assert all(more[table] > 0 for table in LOADED), more
     assert all(per_time[table] > 0 for table in READ), per_time

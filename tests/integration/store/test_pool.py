@@ -1,4 +1,4 @@
-"""The pool: what its connections are like, what it survives, and what it says when it cannot work."""
+"""The pool: its connections' settings, what it survives, and its errors."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_size_connections_work_side_by_side_and_the_next_waits(database_ur
 async def test_a_connection_that_nobody_waits_for_any_more_is_closed(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where it is there already and is being set up."""
+    """Also if it exists already and is being configured."""
     opened, setting_up = list[psycopg.AsyncConnection[Any]](), asyncio.Event()
 
     async def wait(conn: psycopg.AsyncConnection[Any], *_: object) -> None:
@@ -190,7 +190,7 @@ async def _pid(pool: Pool) -> int:
 
 
 async def test_what_was_given_back_last_is_given_out_first(database_url: str) -> None:
-    """One after the other use one process of the server; side by side they use as many as they are."""
+    """Sequential uses share one server process; concurrent ones use one each."""
     async with open_pool(database_url, 4) as pool:
         assert len({await _pid(pool) for _ in range(10)}) == 1
         async with pool.connection() as one, pool.connection() as two, pool.connection() as three:
@@ -201,7 +201,7 @@ async def test_what_was_given_back_last_is_given_out_first(database_url: str) ->
 
 
 async def test_who_waits_comes_before_who_asks_again(database_url: str) -> None:
-    """One that gives back and asks at once does not keep the others out."""
+    """A task that returns a connection and requests one at once does not starve the others."""
     async with open_pool(database_url, 4) as pool:
         served = list[int]()
         stop = asyncio.Event()

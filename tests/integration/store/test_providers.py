@@ -1,4 +1,4 @@
-"""Namespaces whose vectors a provider makes: written, asked, moved, and what happens while it cannot be asked."""
+"""Namespaces with a provider's vectors: writing, searching, moving, and an unreachable provider."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def client(provider: Provider, database_url: str) -> AsyncIterator[httpx.A
 
 
 async def best(engine: Trivet, namespace: str = "n", mode: Mode = Mode.VECTOR) -> str:
-    """What is found first; no leg failed."""
+    """The first result; no leg failed."""
     response = await engine.search(namespace, SearchRequest(query=QUERY, mode=mode))
     assert response.degraded == []
     return response.results[0].id
@@ -92,7 +92,7 @@ async def test_the_classifier_reads_the_bundled_embedders_vector(remoted: Trivet
 async def test_a_new_namespace_gets_the_servers_embedder_and_others_keep_theirs(
     remoted: Trivet, trivet: Trivet
 ) -> None:
-    """Those of a database from before there were providers, too: they name none."""
+    """Also those of a database from before providers existed, which name none."""
     await trivet.add("old", MEMORIES)
     assert (await remoted.get_namespace("old")).settings == NamespaceSettings()
     assert await best(remoted, "old") == "train"
@@ -215,7 +215,7 @@ async def test_a_bulk_write_during_an_outage_tells_what_is_stored(
 async def test_what_a_server_without_the_provider_does(
     remoted: Trivet, provider: Provider, database_url: str, trivet: Trivet
 ) -> None:
-    """Writes are refused, searches go by the other legs, and what is to be set is told."""
+    """Writes are refused, searches use the other legs, and the error says what to set."""
     told = (
         "set TRIVET_EMBEDDING_PROVIDER=openai and TRIVET_EMBEDDING_MODEL=text-embedding-3-small, "
         "or give the namespace another one by `trivet reembed`"

@@ -1,4 +1,4 @@
-"""Every statement of the project keeps to one namespace, but for those that are for all of them."""
+"""Every statement of the project is limited to one namespace, except those for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chat turns in their context: places, neighbours and mixed vectors, kept by every write."""
+"""Chat turns in their context: positions, neighbours and mixed vectors, maintained by every write."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_turn_goes_where_its_position_says(ingest: Ingest, database_url:
 
 
 async def test_a_replaced_turn_keeps_its_place(ingest: Ingest, database_url: str) -> None:
-    """Without a position it stays where it stood, and the next ones go after the last."""
+    """Without a position it keeps its place, and the next ones go after the last."""
     await ingest.add("n", [turn("a", position=4), turn("b"), turn("c")])
     await ingest.add("n", [turn("d"), turn("c", text="new"), turn("a", text="newer")])
     assert order(database_url) == [("a", 4), ("b", 5), ("c", 6), ("d", 7)]
@@ -112,7 +112,7 @@ async def versions(pool: Pool) -> dict[str, str]:
 
 
 async def test_what_is_stored_of_earlier_turns_stays(ingest: Ingest, pool: Pool) -> None:
-    """A turn at the end rewrites no memory; one further up only the two after it."""
+    """A turn at the end rewrites no memory; an earlier one only the two after it."""
     await ingest.add("n", [turn(f"m{at}", position=10 * at) for at in range(6)])
     before = await versions(pool)
     await ingest.add("n", [turn("end", position=90), turn("later")])
@@ -129,7 +129,7 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     execute = AsyncConnection.execute
 
     async def noting(self: Any, query: str, *args: Any, **kwargs: Any) -> Any:
-        if "datestyle" not in query:  # of a connection that only sees whether a busy database answers
+        if "datestyle" not in query:  # of a connection that only checks whether a busy database answers
             statements.append(query)
         return await execute(self, query, *args, **kwargs)
 
@@ -159,7 +159,7 @@ async def test_statements_do_not_grow_with_the_batch(ingest: Ingest, executed: l
 
 
 class Meter:
-    """A writer with one connection, whose reading of the tables can be told."""
+    """A writer with one connection, whose reads of the tables can be counted."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -217,7 +217,7 @@ async def writers(database_url: str) -> AsyncIterator[Ingest]:
 
 
 async def test_eight_writers_of_one_session(writers: Ingest, database_url: str) -> None:
-    """One chain, whoever came first; each writer's turns in its own order."""
+    """One chain, whichever came first; each writer's turns in its own order."""
 
     async def write(writer: int) -> None:
         for at in range(10):
@@ -234,7 +234,7 @@ async def test_eight_writers_of_one_session(writers: Ingest, database_url: str) 
 
 
 async def test_writers_in_opposite_orders_with_deletes_between(writers: Ingest, database_url: str) -> None:
-    """Two sessions entered from both ends, turns moved and deleted meanwhile: no deadlock, no broken chain."""
+    """Two sessions written in opposite orders, turns moved and deleted meanwhile: no deadlock, no broken chain."""
     await writers.add("n", [turn(f"old{at}", "st"[at % 2], at) for at in range(40)])
     rng = random.Random(7)
 
@@ -261,7 +261,7 @@ async def test_writers_in_opposite_orders_with_deletes_between(writers: Ingest, 
 
 
 async def test_a_batch_of_very_many_sessions(writers: Ingest, database_url: str) -> None:
-    """It holds the namespace instead of each session, beside writers who hold one."""
+    """It locks the namespace instead of each session, next to writers that lock one."""
     sessions = [f"s{at}" for at in range(locking.MOST_LOCKS + 10)]
     many = [[turn(f"{writer} {session}", session) for session in sessions] for writer in range(3)]
     single = [[turn(f"single {session}", session)] for session in sessions[::10]]
@@ -270,7 +270,7 @@ async def test_a_batch_of_very_many_sessions(writers: Ingest, database_url: str)
 
 
 def moving_meanwhile(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """Have turn `b` moved to session `t` by another process just after its session was read; the sessions read."""
+    """Let another process move turn `b` to session `t` just after its session was read; returns the sessions read."""
     beside = Ingest(ingest._pool, hashed())
     read = locking.versions
     seen: list[str | None] = []
@@ -290,7 +290,7 @@ def moving_meanwhile(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> list[st
 async def test_a_turn_that_moves_before_it_is_replaced(
     ingest: Ingest, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The writer begins again with the session that it is in now."""
+    """The writer starts again with its current session."""
     await ingest.add("n", [turn(letter, position=at) for at, letter in enumerate("abc")])
     await ingest.add("n", [turn("x", "t", 0), turn("y", "t", 9)])
     seen = moving_meanwhile(ingest, monkeypatch)

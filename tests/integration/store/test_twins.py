@@ -1,6 +1,6 @@
-"""Two namespaces that are as alike as they can be: what is done in one neither shows in the other nor depends on it.
+"""Two namespaces that are as similar as possible: operations on one neither affect the other nor depend on it.
 
-Ordinals begin at 0 in each and entities are numbered by their names, so both have the same numbers. The other one has
+Ordinals begin at 0 in each and entities are numbered by their names, so both have the same numbers. The twin has
 the same ids, sessions, names, terms and metadata too, but in another order, so that a number alone means another memory
 in it; and some more of everything, where a limit could be reached.
 """
@@ -38,7 +38,7 @@ from tests.statements import for_all, has_rows, tables_of_namespaces, unbound
 
 DAY = datetime(2023, 5, 8, 12, tzinfo=UTC)
 FIRST = 770_001
-"""Number of the first namespace: nothing else that statements are given is as large, but is a hash."""
+"""Number of the first namespace: no other parameter of statements is as large, except hashes."""
 
 OWN, TWIN = "own", "twin"
 
@@ -80,7 +80,7 @@ _QUERIES = [
 
 
 def house(name: str) -> list[MemoryInput]:
-    """The memories of a namespace; only their metadata say whose they are."""
+    """The memories of a namespace; only their metadata identify it."""
     turns = [
         MemoryInput(
             id=f"t{position}", text=text, kind="message", speaker=text.partition(":")[0], session_id="chat",
@@ -103,7 +103,7 @@ def house(name: str) -> list[MemoryInput]:
 
 
 def more() -> list[MemoryInput]:
-    """What only the twin has: as many names of each word as look-ups go through, and terms at later ordinals."""
+    """Data of the twin only: as many names per word as look-ups read, and terms at later ordinals."""
     crowd = [
         EntityInput(name=f"{word} {number}", type="thing")
         for word in ("Caroline", "Lisbon", "Support")
@@ -116,9 +116,9 @@ def more() -> list[MemoryInput]:
 
 @dataclass(slots=True)
 class Life:
-    """What was seen of a namespace: answers by step, its rows at the end, statements that did not keep to it.
+    """Observations of a namespace: answers by step, its rows at the end, statements that were not limited to it.
 
-    And what was seen of its twin: the rows that each step touched, its answers before and after.
+    And of its twin: the rows that each step touched, its answers before and after.
     """
 
     answers: dict[str, Any] = field(default_factory=dict)
@@ -130,7 +130,7 @@ class Life:
 
 
 class House:
-    """One namespace and everything that can be done with it."""
+    """One namespace and every operation on it."""
 
     def __init__(self, engine: Trivet, db: psycopg.AsyncConnection[Any], name: str) -> None:
         self.engine = engine
@@ -143,7 +143,7 @@ class House:
         return int(row[0])
 
     async def ask(self, **fields: Any) -> list[Any]:
-        """The answers to all queries, but for what differs each time."""
+        """The answers to all queries, without parts that vary between runs."""
         answers = []
         for query in _QUERIES:
             request = SearchRequest(query=query, query_timestamp=DAY, explain=True, **fields)
@@ -162,13 +162,13 @@ class House:
         return answers
 
     async def pack(self, query: str) -> list[Any]:
-        """What a context pack shows."""
+        """The content of a context pack."""
         packed = await self.engine.context(self.name, ContextRequest(query=query, query_timestamp=DAY))
         await self.engine.settle()
         return [packed.context, packed.related, msgspec.to_builtins(packed.items)]
 
     async def read_everything(self) -> dict[str, Any]:
-        """What its lists, counts and memories say."""
+        """Its lists, counts and memories."""
         listed = await self.engine.list(self.name, Filters(), cursor=None, limit=100)
         fact = Filters(metadata={"part": 2}, kind=["memory"])
         queries = await self.engine.records.list_queries(self.name, cursor=None, limit=100)
@@ -188,7 +188,7 @@ class House:
         }
 
     async def ask_entities(self) -> dict[str, Any]:
-        """What is said of entities, but for when they were merged."""
+        """The data of entities, without the times of merges."""
         entities, name = self.engine.entities, self.name
         listed = (await entities.list(name, words=True, limit=1_000)).entities
         ids = {entity.name: entity.id for entity in listed}
@@ -211,12 +211,12 @@ class House:
         return next(entity.id for entity in listed if entity.name == name)
 
     async def state(self) -> list[Any]:
-        """All that it answers."""
+        """All its answers."""
         each = (await self.read_everything())["each"]
         return [await self.ask_everything(), each, await self.ask_entities()]
 
     async def read_documents(self) -> list[Any]:
-        """What lists and texts say of its documents."""
+        """The lists and texts of its documents."""
         page = await self.engine.documents.list(self.name, cursor=None, limit=100)
         each = [await self.engine.documents.get(self.name, document.id) for document in page.documents]
         return [msgspec.to_builtins(page), msgspec.to_builtins(each)]
@@ -231,7 +231,7 @@ class House:
             await compaction.compact(conn, ns)
 
     async def live(self) -> AsyncIterator[tuple[str, Any]]:
-        """Everything that can be done with it, step by step."""
+        """Every operation on it, step by step."""
         engine, name = self.engine, self.name
         yield "answers", await self.ask_everything()
         yield "is read", await self.read_everything()
@@ -316,11 +316,11 @@ async def tables_of(db: psycopg.AsyncConnection[Any]) -> list[str]:
 
 
 _DIFFERS = {"ns", "xmin", "at", "xid", "key", "segment", "total_ms", "name", "next_doc", "merge", "merged_at"}
-"""What two lives of the same namespace do not have in common."""
+"""Fields that differ between two runs of the same namespace."""
 
 
 def comparable(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """Rows without what differs each time; the ids of logged searches do, too."""
+    """Rows without parts that vary between runs, such as ids of logged searches."""
     kept = {
         table: [
             {
@@ -355,7 +355,7 @@ async def settle_in(one: House, *, memories: Sequence[MemoryInput], log: int) ->
 
 
 async def live(url: str, *, twin: str | None) -> Life:
-    """The life of a namespace, whose twin is there before it, comes after it, or is not there."""
+    """Run all operations on a namespace whose twin is created before it, after it, or not at all."""
     life = Life()
     async with opened(url) as (engine, db):
         await db.execute(f"alter table namespace alter ns restart with {FIRST}")
@@ -392,20 +392,20 @@ async def live(url: str, *, twin: str | None) -> Life:
 
 @dataclass(frozen=True, slots=True)
 class PendingResult:
-    """A statement as the server was sent it, with the numbers of the parameters that were a namespace's."""
+    """A statement as sent to the server, with the indices of the parameters that were a namespace's number."""
 
     text: str
     numbers: frozenset[int]
 
 
 class Log:
-    """What the server writes of the statements that it is sent."""
+    """The server's log of statements."""
 
     _ENTRY = re.compile(r"^\S+ \S+ \S+ \[(\d+)\] (LOG|DETAIL):  ", re.MULTILINE)
     _STATEMENT = re.compile(r"(?:execute [^:]+|statement): (.*)", re.DOTALL)
 
     def __init__(self, url: str) -> None:
-        """Begin with what comes from now on, in the database of that URL."""
+        """Start reading from now on, for the database of that URL."""
         with psycopg.connect(url, autocommit=True) as db:
             database = sql.Identifier(db.info.dbname)
             for setting, value in (("log_statement", "all"), ("log_parameter_max_length", "64")):
@@ -433,7 +433,7 @@ class Log:
 
 @pytest.fixture(scope="module")
 def lived(postgres_server: PostgresServer) -> Iterator[Callable[[str | None], Life]]:
-    """The life of a namespace by when its twin came, None for never; each is lived once."""
+    """The observations by when the twin was created, None for never; each case runs once."""
 
     @cache
     def lived(twin: str | None) -> Life:
@@ -479,5 +479,5 @@ def test_a_namespace_with_a_twin_has_the_rows_of_one_that_is_alone(
 
 @pytest.mark.parametrize("twin", [None, "before", "after"])
 def test_every_statement_that_was_sent_kept_to_one(lived: Callable[[str | None], Life], twin: str | None) -> None:
-    """Those included that are put together at run time."""
+    """Including those composed at run time."""
     assert not lived(twin).unbound

@@ -1,4 +1,4 @@
-"""What stands in the index of vectors: nothing of small namespaces, of others all but the latest."""
+"""Contents of the HNSW index: nothing from small namespaces, all but the latest memories of others."""
 
 from __future__ import annotations
 

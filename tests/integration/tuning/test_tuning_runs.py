@@ -1,4 +1,4 @@
-"""What is saved of a query, replayed, is what a search answers."""
+"""Replaying a saved query gives the search's answer."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LEANING = replace(
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An evaluation folder of one namespace; the gold plays no part."""
+    """An evaluation folder of one namespace; its gold is not used."""
     rng = random.Random(0)
     rows, queries = [], []
     for number in range(150):
@@ -76,7 +76,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def engine(database_url: str) -> AsyncIterator[Trivet]:
-    """Knows the profiles, and those by which their legs are asked."""
+    """An engine that knows the profiles, and those used to run their legs."""
     asked = [LEANING, *uncut_profiles(DEFAULT), *uncut_profiles(LEANING)]
     settings = settings_for(database_url)
     async with Trivet.open(settings, profiles={profile.name: profile for profile in asked}) as opened:
@@ -85,7 +85,7 @@ async def engine(database_url: str) -> AsyncIterator[Trivet]:
 
 @pytest.mark.parametrize("profile", [DEFAULT, LEANING], ids=["default", "leaning"])
 async def test_a_replay_ranks_as_a_search(engine: Trivet, folder: Path, tmp_path: Path, profile: Profile) -> None:
-    """Every memory of an answer is taken for the gold in turn, which says where the replay has it."""
+    """Each memory of an answer is used as the gold in turn, which shows its rank in the replay."""
     (read,) = read_folders([folder])
     await ingest(engine, read, read.stored_name)
     labelled = labelled_queries(read, limit=None, seed=0)
@@ -104,7 +104,7 @@ async def test_a_replay_ranks_as_a_search(engine: Trivet, folder: Path, tmp_path
 
 
 async def test_what_was_asked_is_not_asked_again(engine: Trivet, folder: Path, tmp_path: Path) -> None:
-    """A run goes on where it stopped; labels are those of today."""
+    """A run continues where it stopped, with the current labels."""
     (read,) = read_folders([folder])
     await ingest(engine, read, read.stored_name)
     labelled = labelled_queries(read, limit=5, seed=3)
