@@ -1,4 +1,4 @@
-"""What is said of a body before it is decoded is true, however it is cut into pieces."""
+"""Checks on a body before it is decoded are right, however it is split into pieces."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_what_stands_outside_of_strings(memories: list[Any], piece: int, ascii: 
 
 @given(st.lists(st.sampled_from([r"\ud83d", r"\ude00", r"\\", r"\"", "a", "ud83d", r"\u00e9"])))
 def test_half_surrogate_pairs_are_told_by_their_place(parts: list[str]) -> None:
-    """A text that Python cannot encode is refused as a field, any other is taken as it is."""
+    """A text that Python cannot encode is refused as a field, any other is stored unchanged."""
     text = "".join(parts)
     wanted = json.loads(f'"{text}."')
     (memory,) = validation.parse_batch(f'{{"memories": [{{"text": "{text}."}}]}}'.encode())

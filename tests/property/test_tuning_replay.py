@@ -1,4 +1,4 @@
-"""The replay gives what the pipeline's own functions give."""
+"""The replay gives the same results as the pipeline's own functions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def query_of(rng: random.Random, number: int) -> SavedQuery:
 
 
 def recipe_of(rng: random.Random, *, fan_out: int) -> Recipe:
-    """Weights under which no two sums are equal but for the order of adding up."""
+    """Weights for which no two sums differ only by the order of summation."""
     weights = {leg: rng.choice([0.0, rng.uniform(0.1, 1.0)]) for leg in Leg} | {rng.choice(list(Leg)): 0.3}
     return Recipe(weights=weights, rrf_k=rng.uniform(1.0, 60.0), fan_out=fan_out)
 
@@ -151,7 +151,7 @@ def test_the_table_holds_what_replaying_gives(seed: int) -> None:
 
 
 def test_a_duplicate_is_found_where_its_twin_stands() -> None:
-    """And takes its place, not one of its own: `gold` and its twin are one of the answer's memories."""
+    """And shares its rank: `gold` and its twin count as one memory of the answer."""
     hits = [("a", 0.9), ("twin", 0.8), ("b", 0.7), ("gold", 0.6), *((f"z{i:02}", 0.5) for i in range(20))]
     plain, folded = (saved(1, vector=hits, duplicates=groups) for groups in ([], [["twin", "gold"]]))
     profile = replace(DEFAULT, vector_noise=2.0)

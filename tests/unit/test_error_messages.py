@@ -1,4 +1,4 @@
-"""What callers are told of JSON that is not what it should be."""
+"""Error messages for invalid JSON."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> EvaluationFolder:
 
 
 def memories(folder: EvaluationFolder) -> dict[str, MemoryInput]:
-    """The folder's memories by id; none may be one that Trivet cannot hold."""
+    """The folder's memories by id; Trivet must be able to store all of them."""
     found = {row.id: row.memory for row in folder.corpus if isinstance(row.memory, MemoryInput)}
     assert len(found) == len(folder.corpus)
     return found

@@ -1,4 +1,4 @@
-"""Texts for which a reading that is not linear in their length would take minutes or hours, or all of the stack."""
+"""Texts that would take minutes or hours, or the whole stack, if processed in more than linear time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container or a service may have of the machine is what Trivet and its PostgreSQL make use of."""
+"""Trivet and its PostgreSQL respect the limits of a container or a service."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_limit_of_memory_is_kept(
     groups: Groups,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of a container, whose mount is its own, and of a service: as a quarter of the machine it would be killed."""
+    """Of a container, with its own mount, and of a service: with a quarter of the machine it would be killed."""
     groups(membership, limits)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"total": 4_096 * MIB}))
     assert tuning.tuned_settings()["shared_buffers"] == f"{buffers_mib or 1_024}MB"
@@ -79,7 +79,7 @@ def test_a_limit_of_memory_is_kept(
 def test_no_more_threads_than_a_share_of_the_processors_keeps_busy(
     membership: str, files: dict[str, object], processors: int, groups: Groups, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More would use up the share of each tenth of a second at its start, and all stand still until the next."""
+    """More would use up the quota at the start of each tenth of a second, and all would stop until the next."""
     groups(membership, files)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(16)}, raising=False)
     monkeypatch.setattr(tuning, "_SHARED_MEMORY", Path("/none"))  # a small one allows no workers

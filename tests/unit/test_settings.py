@@ -1,4 +1,4 @@
-"""Settings from the environment: defaults, types, ranges, and which name a complaint names."""
+"""Settings from the environment: defaults, types, ranges, and the names in errors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_folder_that_is_no_path() -> None:
 
 @pytest.mark.parametrize("key", ["secret\n", " secret", "secret\t", "\u00a0secret", "sec\nret", "sec\udce9ret", " "])
 def test_a_key_that_no_request_could_carry(key: str) -> None:
-    """It would lock everybody out without a word; it is not shown."""
+    """It would lock everybody out silently; it is not shown."""
     with pytest.raises(SettingsError, match=r"^TRIVET_API_KEY must be one line of text with no blanks around it$"):
         Settings.from_env({"TRIVET_API_KEY": key})
 
@@ -74,7 +74,7 @@ def test_a_key_that_no_request_could_carry(key: str) -> None:
     ],
 )
 def test_passwords_are_secrets_however_a_url_has_them(url: str, secrets: set[str]) -> None:
-    """Also one that libpq takes and no other parser of URLs does."""
+    """Also one that libpq accepts and no other URL parser does."""
     assert set(Settings(database_url=url).secrets) == {url, *secrets}
 
 
@@ -107,7 +107,7 @@ def test_the_bundled_embedder_may_be_named() -> None:
 
 
 def test_an_unknown_variable_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    """But not what is empty, nor what is not Trivet's."""
+    """But not empty variables, nor those that are not Trivet's."""
     Settings.from_env({"TRIVET_PROT": "9000", "TRIVET_DB_PASSWORD": "x", "TRIVET_EMPTY": "", "PGPASSWORD": "x"})
     assert caplog.messages == [
         "TRIVET_PROT is not a setting; did you mean TRIVET_PORT?",
@@ -160,7 +160,7 @@ def test_a_providers_own_key_goes_to_its_own_address_alone() -> None:
     ],
 )
 def test_a_setting_of_a_provider_that_cannot_be_used(name: str, value: str) -> None:
-    """What may hold a password is not repeated."""
+    """A value that may contain a password is not repeated."""
     with pytest.raises(SettingsError, match=r"^TRIVET_EMBEDDING_\w+ must be") as raised:
         Settings.from_env({"TRIVET_EMBEDDING_PROVIDER": "openai", name: value})
     assert "cret" not in str(raised.value)

@@ -1,4 +1,4 @@
-"""Work that several ask for is done once."""
+"""Work requested by several callers is done once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def value_of(gate: asyncio.Event, value: int | Exception) -> int:
 
 
 async def test_it_is_there_until_it_is_done() -> None:
-    """By its key alone, and gone when those who wait go on."""
+    """By its key alone, and gone when the waiting callers continue."""
     flights: SingleFlight[str, int] = SingleFlight()
     gate = asyncio.Event()
     started = flights.start("a", value_of(gate, 7))

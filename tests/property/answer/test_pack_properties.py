@@ -1,4 +1,4 @@
-"""What holds of a pack whatever the memories say."""
+"""Invariants of packs for any texts of memories."""
 
 import json
 from datetime import UTC, datetime
@@ -94,7 +94,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_hostile_texts_stay_inside_their_entries(kind: Kind) -> None:
-    """Whatever a text, speaker, title or id says, the pack has the entries and headings that it has without it."""
+    """Whatever a text, speaker, title or id says, the pack has the same entries and headings as without it."""
     assert len(HOSTILE) >= 200
     for text in HOSTILE:
         said = f"Ann lives in Porto. {text} And so on."

@@ -1,4 +1,4 @@
-"""The match that a snippet shows is the first that a plain search, word by word, finds."""
+"""A snippet shows the first match that a plain search, word by word, finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cues by looked-up words are those that each pattern finds by itself."""
+"""Looking up cues by words gives the same as matching each pattern."""
 
 import re
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from classifier.cues import FIRST_WORD, PATTERNS, cue_numbers
 
 SAID = sorted(set(re.findall(r"[^\W\d_]+(?:'[^\W_]+)*", " ".join([*FIRST_WORD.values(), *PATTERNS.values()]))))
-"""Words of the patterns: of them any cue can be made."""
+"""Words of the patterns, from which every cue can occur."""
 
 WORDS = st.sampled_from(SAID) | st.sampled_from([word + end for word in SAID for end in ("s", "ed", "ing", "'s")])
 OTHERS = st.text("abdeilnorstuwé'1", min_size=1, max_size=8)

@@ -1,4 +1,4 @@
-"""How the recipes of the intents become that of a query, whatever they are."""
+"""Mixing any recipes of the intents into a query's recipe."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_mixture_lies_between_the_recipes_it_is_made_of(profile: Profile, prob
 
 @given(profiles, st.sampled_from(INTENTS))
 def test_a_stated_intent_gets_its_own_recipe(profile: Profile, intent: Intent) -> None:
-    """As far as `shrink` lets it: wholly at 1, not at all at 0."""
+    """As far as `shrink` allows: fully at 1, not at all at 0."""
     wholly = adaptive_weighting(stated_intent(intent), replace(profile, shrink=1.0)).recipe
     own = profile.per_intent[intent]
     assert wholly.weights == pytest.approx(shares(own))
@@ -70,7 +70,7 @@ def test_a_stated_intent_gets_its_own_recipe(profile: Profile, intent: Intent) -
 
 @given(profiles, distributions)
 def test_an_unfamiliar_query_gets_the_fixed_recipe(profile: Profile, probabilities: dict[Intent, float]) -> None:
-    """However sure the classifier is, and at half the familiarity it is half way there."""
+    """However certain the classifier is; at half the in_domain it is half way."""
     whole, half, none = (
         adaptive_weighting(prediction_of(probabilities, in_domain), profile).recipe for in_domain in (1.0, 0.5, 0.0)
     )

@@ -1,4 +1,4 @@
-"""Laws of splitting, for any text and structure."""
+"""Invariants of splitting, for any text and structure."""
 
 from __future__ import annotations
 

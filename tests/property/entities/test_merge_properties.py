@@ -1,4 +1,4 @@
-"""Merges are a view: whatever is written, merged and separated, each memory counts for what its text names."""
+"""Merges are a view: after any writes, merges and separations, each memory counts for the names in its text."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """A memory, if it is there."""
+    """A memory, if it exists."""
 
     id: str
 
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One name into another, if both are there and are two entities."""
+    """One name into another, if both exist and are different entities."""
 
     name: str
     into: str
@@ -59,7 +59,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """One of the merges that hold."""
+    """One of the current merges."""
 
     number: int
 
@@ -115,7 +115,7 @@ class Workbench:
         self.merges.append((root, receipt.merge_id))
 
     def root(self, name: str) -> str:
-        """The name as which an entity is shown."""
+        """The name that an entity is shown as."""
         while name in self.targets:
             name = self.targets[name]
         return name
@@ -142,7 +142,7 @@ class Workbench:
         return EntityService(self._pool, IndexRegistry(self._pool, most_bytes=2**30))
 
     async def answers(self, namespace: str) -> list[Any]:
-        """All that is said of entities, and what queries mean."""
+        """All data of entities, and the entities of queries."""
         entities = (await self.service.list(namespace, words=True)).entities
         said: list[Any] = [await self.service.page(namespace, entity.id) for entity in entities]
         said += [await self.service.neighbors(namespace, entity.id, hops=2) for entity in entities]
@@ -176,7 +176,7 @@ def bench(postgres_server: PostgresServer) -> Iterator[tuple[asyncio.Runner, Wor
 
 
 def steps_of(random: Random) -> list[Write | Delete | Merge | Undo]:
-    """Many merges, so that they come to stand on each other."""
+    """Many merges, so that they build on each other."""
     steps: list[Write | Delete | Merge | Undo] = list(FIRST)
     for _ in range(20):
         match random.choice("mmmuwwd"):
@@ -193,7 +193,7 @@ def steps_of(random: Random) -> list[Write | Delete | Merge | Undo]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_merges_are_a_view_of_what_is_written(bench: tuple[asyncio.Runner, Workbench], seed: int) -> None:
-    """After each step in the index that follows, at the end in a new one; all undone, it is as if never merged."""
+    """After each step in the updated index, at the end in a new one; with all undone, as if never merged."""
     (runner, workbench), random = bench, Random(seed)
     runner.run(workbench.start_anew())
     for step in steps_of(random):

@@ -1,4 +1,4 @@
-"""What holds for every text and every neighbourhood."""
+"""Invariants for every text and every neighbourhood."""
 
 from __future__ import annotations
 

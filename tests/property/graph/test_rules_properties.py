@@ -1,4 +1,4 @@
-"""What holds for every set of relations and rules."""
+"""Invariants for every set of relations and rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ graphs = st.lists(stated, max_size=10)
 
 @st.composite
 def custom(draw: st.DrawFn) -> Rule:
-    """Any rule that may be: premises that hang together, each tied to the ones before it."""
+    """Any valid rule: connected premises, each tied to the ones before it."""
     while True:
         when = draw(st.lists(atoms, min_size=1, max_size=3))
         bound = sorted({variable for atom in when for variable in atom.variables})
@@ -53,7 +53,7 @@ def unbounded(edges: list[Stated], rules: list[Rule]) -> list[Inferred]:
 
 
 def naive_rounds(edges: list[Stated], rules: list[Rule]) -> Iterator[set[Key]]:
-    """What each round adds if every rule is tried on every choice of entities."""
+    """The additions of each round if every rule is tried on every choice of entities."""
     known = {edge.key for edge in edges}
     entities = sorted({end for source, _, target in known for end in (source, target)})
     while True:
@@ -98,7 +98,7 @@ def test_the_order_of_the_input_does_not_matter(
     max_tried: int,
     random: Random,
 ) -> None:
-    """Not even where the bounds cut."""
+    """Not even if the bounds cut."""
 
     def found() -> list[Inferred]:
         return infer(edges, rules, max_inferred=max_inferred, max_rounds=max_rounds, max_tried=max_tried)
@@ -122,7 +122,7 @@ def test_bounds_are_kept_and_only_cut(
 
 @given(graphs, rule_sets)
 def test_a_derivation_stands_on_its_evidence_alone(edges: list[Stated], rules: list[Rule]) -> None:
-    """From the evidence the same follows, no deeper; the premises make it so by the rule."""
+    """The evidence alone implies the same, no deeper; the rule derives it from the premises."""
     known: dict[Key, Edge] = {edge.key: edge for edge in edges}
     for edge in unbounded(edges, rules):
         assert set(edge.evidence) <= set(edges)

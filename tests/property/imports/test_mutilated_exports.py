@@ -1,4 +1,4 @@
-"""Whatever happens to an export's bytes, a reader names what it cannot read and never fails in another way."""
+"""However an export's bytes are damaged, a reader reports what it cannot read and never fails in another way."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from tests.exports import EXPORTS, zipped
 
 @cache
 def small(name: str) -> bytes:
-    """The beginning of an export; of a zip the whole, of which only the end tells what is in it."""
+    """The beginning of an export; a zip as a whole, as its list of files is at the end."""
     whole = EXPORTS[name]()
     return whole if whole.startswith(b"PK") else whole[:6_000]
 
 
 def outcome(data: bytes, name: str) -> list[SourceRecord] | None:
-    """What is read; None if the file as a whole is refused."""
+    """The records read; None if the file as a whole is refused."""
     try:
         records = list(read(ImportFile(io.BytesIO(data), "x"), name, ImportContext()))
     except InvalidInput:
@@ -40,7 +40,7 @@ _edits = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 40), st.binary(max_s
 
 
 def mutilated(data: bytes, edits: list[tuple[float, int, bytes]]) -> bytes:
-    """The data with parts replaced, each by where it lies, how long it was and what comes there."""
+    """The data with parts replaced, given by offset, length and new content."""
     for where, length, instead in edits:
         start = int(where * len(data))
         data = data[:start] + instead + data[start + length :]
@@ -78,7 +78,7 @@ _json = st.recursive(
 @given(data=st.data())
 @settings(max_examples=12, deadline=None)
 def test_values_of_another_type_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
-    """The keys are those of the format, and anything may stand there."""
+    """The keys are the format's, with arbitrary values."""
     export = json.loads(_sample(name))
 
     def changed(value: object, depth: int = 0) -> object:

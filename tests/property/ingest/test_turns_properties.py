@@ -1,4 +1,4 @@
-"""What is stored of chat turns follows from the turns alone, whatever brought them there."""
+"""The stored data of chat turns depend only on the turns, not on how they came about."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ STEPS = st.lists(
 
 
 class Model:
-    """The memories as a list in memory has them, with their places by the rules."""
+    """A model of the memories as a list, with positions by the rules."""
 
     def __init__(self) -> None:
         self.memories: dict[str, MemoryInput] = {}

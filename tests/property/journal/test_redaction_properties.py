@@ -1,4 +1,4 @@
-"""What redaction leaves, whatever stands around an address."""
+"""The result of redaction, for any text around an address."""
 
 from __future__ import annotations
 

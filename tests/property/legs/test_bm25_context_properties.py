@@ -1,4 +1,4 @@
-"""The best memories by BM25, turns in their context, are those that plain arithmetic finds."""
+"""The best memories by BM25, with turns in their context, equal those of plain arithmetic."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plain(
     speakers: Collection[int],
     boost: float,
 ) -> list[tuple[int, float]]:
-    """What `bm25_scoring.ranked` should give."""
+    """The expected result of `bm25_scoring.ranked`."""
     alone = {doc: plain_score(query, doc) for doc in range(said.ordinals)}
     scores = dict(first({doc: score for doc, score in alone.items() if eligible[doc]}, count))
     seen = first({doc: score for doc, score in alone.items() if visible[doc]}, count)[: 2 * count]
@@ -95,7 +95,7 @@ def namespaces(draw: st.DrawFn) -> tuple[Said, TermQuery]:
 
 @given(namespaces(), st.data())
 def test_they_are_those_of_plain_arithmetic(asked: tuple[Said, TermQuery], data: st.DataObject) -> None:
-    """To the last bit, with turns passed over that may not be seen, and others that only fail the filters."""
+    """To the last bit, skipping hidden turns, but not turns that only fail the filters."""
     said, query = asked
     docs = range(said.ordinals)
     visible, eligible = said.everything, said.everything
@@ -140,7 +140,7 @@ def test_turns_near_a_good_one_are_found_and_none_beyond() -> None:
 
 
 def test_a_neighbour_that_is_not_known_yet_is_none() -> None:
-    """It was linked after the memories were read: as good as not there, also to masks of that moment."""
+    """It was linked after the memories were read: it counts as absent, also for masks of that moment."""
     said, query = one_word(1, 3)
     columns = said.columns()
     link(columns, [0, 1], last=400)
@@ -155,7 +155,7 @@ def test_a_neighbour_that_is_not_known_yet_is_none() -> None:
 
 @pytest.mark.parametrize("session", [[0, 1, 2, 0], [1, 1], [2, 1, 2, 1]])
 def test_links_in_a_circle_have_an_end(session: Sequence[int]) -> None:
-    """Whether what they lead to may be seen or not."""
+    """Whether the linked turns are visible or not."""
     said, query = one_word(1, 3)
     said = replace(said, sessions=[session])
     hidden = said.everything
@@ -173,7 +173,7 @@ def test_as_many_as_count_for_a_turn_are_looked_at() -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_of_many_equals_twice_as_many_as_are_wanted_are_looked_around(count: int) -> None:
-    """By ordinal: what stands beside the third counts where two are wanted."""
+    """By ordinal: the third one's neighbours count even if two are wanted."""
     lengths = {0: 5, 1: 5, 2: 5, 3: 900}
     query = weighed({**{doc: {0: 1} for doc in range(3)}, 3: {1: 1}}, lengths)
     said = Said(ordinals=4, lengths=lengths, sessions=[[0], [1], [2, 3]])
@@ -192,7 +192,7 @@ def test_more_equals_than_there_is_room_for_all_come() -> None:
 
 
 def test_memories_beyond_those_known_are_none() -> None:
-    """A mask may be longer than what is known of memories."""
+    """A mask may be longer than the memories' data."""
     said, query = one_word(2, 3)
     long = np.ones(1_000_000, np.bool_)
     docs, _ = bm25_scoring.ranked(query, said.columns(), long, long, **ALL)

@@ -1,4 +1,4 @@
-"""The walk in C against a plain one, over any graph after any history, and within its bounds."""
+"""The walk in C against a naive one, on any graph after any history, and within its bounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MENTIONS = st.dictionaries(
 
 @dataclass(frozen=True)
 class Case:
-    """A graph, who may be seen, and what a walk sets out from."""
+    """A graph, the visible memories, and a walk's start."""
 
     view: View
     seeds: list[Seed]
@@ -39,7 +39,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Loaded at once and taken in later, with memories replaced and removed."""
+    """Loaded at once and extended later, with memories replaced and removed."""
     first = draw(MENTIONS)
     graph = Adjacency(edges_of(first), [])
     for later in draw(st.lists(MENTIONS, max_size=3)):
@@ -112,7 +112,7 @@ def test_activation_is_that_of_walkers_step_by_step(case: Case) -> None:
 
 @given(cases(), st.integers(0, 3))
 def test_a_walk_keeps_its_bounds_and_every_memory_has_a_path(case: Case, hops: int) -> None:
-    """But for an anchor that no entity ties in; what may not be seen is there only as an anchor."""
+    """Except an anchor without entities; hidden memories only appear as anchors."""
     rules = ()
     bounds = Bounds(nodes=case.bounds.nodes, max_hops=hops, enough=1_000, time_s=60)
     near = begin(case.view, case.seeds, rules=rules, bounds=bounds)

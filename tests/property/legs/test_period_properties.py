@@ -1,4 +1,4 @@
-"""Which memories are of the periods of a query, moment by moment."""
+"""Which memories belong to a query's periods, moment by moment."""
 
 from __future__ import annotations
 

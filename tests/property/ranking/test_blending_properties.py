@@ -1,4 +1,4 @@
-"""What holds of a blended order whatever the two orders are."""
+"""Invariants of blending any two orders."""
 
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -85,7 +85,7 @@ TEXTS = st.lists(st.binary(max_size=60).map(lambda text: text.replace(b"\xff", b
 
 @given(TEXTS, st.floats(0.01, 1))
 def test_the_kernel_stays_within_bounds(texts: list[bytes], threshold: float) -> None:
-    """Whatever the bytes are; a wrong number of texts is refused, and what lies behind the marks is left alone."""
+    """For any bytes; a wrong number of texts is refused, and memory behind the marks is left alone."""
     mark = native.function(
         "trivet_alike", ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array, result=ctypes.c_int64
     )

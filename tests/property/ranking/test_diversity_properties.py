@@ -1,4 +1,4 @@
-"""What holds of caps and of marginal relevance whatever the ranking is."""
+"""Invariants of source caps and marginal relevance, for any ranking."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What holds of a fusion whatever the rankings and weights are."""
+"""Invariants of fusion, for any rankings and weights."""
 
 from math import fsum
 
@@ -62,7 +62,7 @@ def test_a_better_rank_never_lowers_a_memory(
 
 @given(RANKINGS, st.fixed_dictionaries(dict.fromkeys(Leg, st.floats(0.0, 1e9))), st.floats(1e-3, 1e3))
 def test_a_score_is_the_sum_rounded_once(rankings: Rankings, weights: Weights, k: float) -> None:
-    """To the last bit, of as many legs as have it; and equals are in the order of their ids."""
+    """To the last bit, over the legs that have it; ties are in the order of their ids."""
     scores = {
         id: fsum(weights[leg] / (k + (ranking.index(id) + 1)) for leg, ranking in rankings.items() if id in ranking)
         for id in {id for leg, ranking in rankings.items() if weights[leg] for id in ranking}

@@ -1,4 +1,4 @@
-"""What holds of the shares of older memories, whatever their scores and times are."""
+"""Invariants of the shares of older memories, for any scores and times."""
 
 import numpy as np
 import pytest

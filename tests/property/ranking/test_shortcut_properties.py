@@ -1,4 +1,4 @@
-"""What is passed by at once, in reading a text, is what would give nothing."""
+"""Shortcuts in reading a text only skip parts that would give nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of the order of memories when a query names a time."""
+"""Invariants of the order of memories when a query names a time."""
 
 from __future__ import annotations
 

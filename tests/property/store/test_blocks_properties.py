@@ -1,4 +1,4 @@
-"""Rows of postings: whatever goes in comes out, all of it or one term's."""
+"""Rows of postings: reading returns what was written, all of it or one term's."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def postings(draw: st.DrawFn) -> dict[tuple[int, int], int]:
 
 @given(postings=postings(), absent=TERMS)
 def test_what_is_packed_is_found(postings: dict[tuple[int, int], int], absent: int) -> None:
-    """Every term in the last row that begins at or before it, and nothing of a term that is not there."""
+    """Every term in the last row that begins at or before it, and nothing for a missing term."""
     rows = list(pack(table_of(postings).sorted()))
     firsts = [first for first, _ in rows]
     assert firsts == sorted(set(firsts))

@@ -1,4 +1,4 @@
-"""Sessions that a query counts are found where a plain expression finds them."""
+"""Sessions that a query counts are found wherever a plain regular expression finds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds of periods whatever is asked, and whenever."""
+"""Invariants of periods, for any query at any time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Phrases that ask for a state are found where one plain expression of all of them finds one."""
+"""Phrases that ask for a state are found wherever a plain expression of all of them finds one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_the_same_is_found_as_by_a_plain_expression(name: str, pieces: list[str]
 
 @pytest.mark.parametrize("name", PHRASES)
 def test_every_spelling_of_a_first_letter_is_one(name: str) -> None:
-    """Whatever the letters of two cases that Unicode has beside the common ones."""
+    """Also with Unicode's unusual pairs of upper and lower case."""
     ends = {phrase[0]: phrase[1:] for phrase in PHRASES[name]}
     everything = "".join(map(chr, range(0x80, sys.maxunicode + 1)))
     for first, rest in ends.items():

@@ -1,4 +1,4 @@
-"""What holds of analysis whatever the text is."""
+"""Invariants of analysis, for any text."""
 
 import unicodedata
 
@@ -38,7 +38,7 @@ def test_terms_are_words_without_case_or_spaces(text: str, language: str) -> Non
 
 @given(TEXTS, TEXTS, NAMES)
 def test_analysis_of_lines_is_the_analysis_of_each(one: str, other: str, language: str) -> None:
-    """As long as both have words that are no stop words: what a line means does not leak into the next."""
+    """If both have words that are not stop words: a line does not affect the next one."""
     first, second = analyze(f"zebra {one}", language), analyze(f"zebra {other}", language)
     assert analyze(f"zebra {one}\nzebra {other}", language) == first + second
 

@@ -1,4 +1,4 @@
-"""What a conversation asks for, and what it holds already."""
+"""What a conversation asks for, and what it contains already."""
 
 import msgspec
 import pytest
@@ -8,7 +8,7 @@ from retrieval.types.search import ChatMessage
 
 
 def messages(*texts: str) -> list[ChatMessage]:
-    """Of the user and the assistant in turn; an assistant's begin with `>`."""
+    """Messages of user and assistant in turn; the assistant's begin with `>`."""
     return [
         ChatMessage(role="assistant" if text.startswith(">") else "user", content=text.removeprefix(">"))
         for text in texts
@@ -60,7 +60,7 @@ def test_what_a_question_names_is_not_said_yet() -> None:
 
 
 def test_messages_may_have_parts_and_calls_of_tools() -> None:
-    """As those of OpenAI and Anthropic: what a tool answered is held, but is nothing that the user said."""
+    """As in OpenAI's and Anthropic's formats: a tool's answer is contained, but not part of the user's question."""
     answered = {"type": "tool_result", "content": [{"type": "text", "text": "She lives in Porto."}]}
     talk = [
         {"role": "user", "content": [{"type": "text", "text": "Who is Ines?"}, {"type": "image", "source": {}}]},
@@ -110,7 +110,7 @@ def test_what_is_written_otherwise_is_the_same(message: str, text: str) -> None:
 
 
 def test_old_messages_are_compared_whole() -> None:
-    """However long a conversation is, what a message says as a whole is held."""
+    """However long a conversation is, a memory that equals a whole message is contained."""
     said = Conversation(messages("Ann sold a boat.", "word " * (MOST_SEARCHED_CHARS // 5)))
     assert said.holds("Ann sold a boat")
     assert not said.holds("sold a boat")

@@ -51,7 +51,7 @@ def test_rare_words_count_more_than_common_ones() -> None:
 
 
 def test_the_name_of_the_speaker_matches_no_sentence() -> None:
-    """It stands before the first, often a greeting, which would be the best match of every question that names it."""
+    """It precedes the first one, often a greeting, which would be the best match of every question that names it."""
     text = "Jonas: Good morning! " + FILLER * 3 + "I had the grinder repaired. " + FILLER * 3
     assert of(text, "When did Jonas repair it?", 7, "Jonas") == "… I had the grinder repaired. …"
 

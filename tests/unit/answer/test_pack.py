@@ -1,4 +1,4 @@
-"""Context packs: within budget, cited, arranged, and not to be faked by what memories say."""
+"""Context packs: within budget, cited, arranged, and safe from forged structure in memories."""
 
 import json
 import re
@@ -159,7 +159,7 @@ def test_a_turn_comes_alone_if_what_it_needs_does_not_fit() -> None:
 
 @pytest.mark.parametrize("question", ["Really? You too?", "Where did you buy the boat?"])
 def test_a_turn_that_comes_along_is_not_among_the_dropped(question: str) -> None:
-    """Though it was left out by itself, as small talk or as a duplicate."""
+    """Even if it was left out on its own, as small talk or as a duplicate."""
     asked = turn("asked", question, speaker="Bob")
     again = turn("again", "Where did you buy the boat?", speaker="Bob", duplicates=("asked",))
     for first in (asked, again):
@@ -188,7 +188,7 @@ def test_what_answers_the_conversation_is_no_small_talk() -> None:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_long_memory_has_an_excerpt_in_every_budget(format: PackFormat) -> None:
-    """What stands beside its text is left room for."""
+    """Room is reserved for its citation and date."""
     long = memory("long", "The boat lies in Porto. " * 40)
     for max_tokens in range(72, 200):
         shown = pack(
@@ -226,7 +226,7 @@ def test_a_long_memory_is_shown_as_an_excerpt() -> None:
 
 
 def test_an_excerpt_that_the_conversation_has_is_not_shown_again() -> None:
-    """What is shown whole has been compared before."""
+    """Entries shown whole have been compared before."""
     result = pack(
         [memory("long", "word " * 500), memory("short", "word " * 50)],
         max_tokens=300,
@@ -280,7 +280,7 @@ def test_what_does_not_fit_is_skipped_and_smaller_ones_still_get_in() -> None:
 
 
 def test_what_was_said_again_later_is_as_new_as_that() -> None:
-    """Where somebody moved away and back, the place of both times is the newest."""
+    """If somebody moved away and back, the place of both times is the newest."""
     facts = [memory("home", "Ann lives in Porto.", duplicates=("back",), last_said_at=DAY + timedelta(days=9)),
              memory("away", "Ann lives in Lisbon.", day=4)]  # fmt: skip
     assert packed(*facts).context.splitlines()[3:] == [
@@ -324,7 +324,7 @@ def test_no_candidates_no_context() -> None:
 
 
 def test_what_fits_exactly_gets_in_and_with_a_token_less_does_not() -> None:
-    """Where the whole costs what its parts cost together, as it does in words."""
+    """If the whole costs the sum of its parts, as with words."""
 
     def in_words(text: str) -> int:
         return len(text.split())

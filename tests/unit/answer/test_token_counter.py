@@ -1,4 +1,4 @@
-"""Token counts that cannot be cheated."""
+"""Token counts that texts cannot manipulate."""
 
 import pytest
 from tokenizers import Tokenizer

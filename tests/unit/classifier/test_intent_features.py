@@ -1,4 +1,4 @@
-"""What the intent classifier sees, and what it learns from."""
+"""The features of the intent classifier, and its training data."""
 
 import json
 import re
@@ -57,13 +57,13 @@ def test_odd_texts_are_read(text: str) -> None:
 
 
 def test_the_end_of_a_long_query_counts() -> None:
-    """The question often stands behind a long story."""
+    """The question often follows a long story."""
     story = "we had a long day and walked along the river and had coffee " * 40
     assert not same(bare(story + "Can you suggest a hotel?"), bare(story + "When was the tower built?"))
 
 
 def test_hashing_is_stable_across_processes() -> None:
-    """Counts and sums of what is set; they change with any change of the features."""
+    """Counts and sums of the features; they change with any change of these."""
     features = bare("Who is the spouse of the director of Titanic?")
     found = [(len(each), int(each.sum())) for each in (np.flatnonzero(features.row), *features[1:])]
     assert found == [(20, 9518), (25, 1602505), (113, 6827994), (24, 1420885)]

@@ -23,7 +23,7 @@ from retrieval.installation import models_dir
 
 
 def embed(texts: Sequence[str]) -> NDArray[np.float32]:
-    """A stand-in for the embedder: a unit vector per text that only its characters decide."""
+    """A stand-in for the embedder: a unit vector per text, determined by its characters."""
     rows = np.stack([np.random.default_rng(crc32(text.encode())).normal(size=EMBEDDING_DIM) for text in texts])
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
@@ -116,7 +116,7 @@ def test_strange_texts_are_of_many_kinds_and_the_same_for_a_seed() -> None:
 
 
 def test_given_queries_count_more_beside_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Half as much as ours together; one of ours with a text that is given gives way to it."""
+    """Together half the weight of ours; a given text replaces the same text of ours."""
     ours = few(121)
     monkeypatch.setattr(custom, "read_training", lambda: ours)
     shipped = IntentClassifier(models_dir() / "intent.onnx")

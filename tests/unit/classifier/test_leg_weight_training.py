@@ -1,4 +1,4 @@
-"""Learning to weigh the legs: what a mixture is worth, the fit, the exported model."""
+"""Learning leg weights: the quality of mixtures, the fit, the exported model."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def served(query: LabelledRankings, mixture: NDArray[np.float64]) -> list[Fused]
 
 @pytest.mark.parametrize("bm25", list(permutations("abc")))
 def test_ties_go_by_id_as_the_server_breaks_them(bm25: tuple[str, ...]) -> None:
-    """Where the server's scores are equal, whatever rounding makes of the order of the legs."""
+    """If the server's scores are equal, despite rounding in any order of the legs."""
     for graph in permutations("abc"):
         rankings = {"vector": list("acb"), "bm25": list(bm25), "graph": list(graph)}
         query = row([0.0] * len(FEATURES), rankings, {"a"})
@@ -122,7 +122,7 @@ def test_quality_by_hand() -> None:
 
 
 def test_it_learns_which_leg_to_trust(fitted: FittedLegWeights) -> None:
-    """On queries that it has not seen, and so that the ranking is nearly as good as it can be."""
+    """On unseen queries, with rankings that are nearly optimal."""
     unseen = toy(200, seed=1)
     evidence = np.array([each.evidence for each in unseen])
     weights = fitted.weights(evidence)
@@ -146,7 +146,7 @@ def test_a_leg_that_alone_is_right_gets_nearly_all_the_weight() -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32 - 1), spread=st.floats(0.1, 100))
 def test_weights_are_shares(fitted: FittedLegWeights, seed: int, spread: float) -> None:
-    """Also for evidence unlike all that was seen."""
+    """Also for evidence unlike all training data."""
     weights = fitted.weights(np.random.default_rng(seed).normal(0, spread, (20, len(FEATURES))))
     assert np.isfinite(weights).all()
     assert weights.min() >= 0
@@ -164,7 +164,7 @@ def test_evidence_beyond_all_that_was_seen_counts_as_its_edge(fitted: FittedLegW
 
 
 def test_every_set_counts_alike() -> None:
-    """Twenty queries of one set have as much say as two hundred of another."""
+    """Twenty queries of one set weigh as much as two hundred of another."""
     few, many = toy(20, seed=7, set_="few"), toy(200, seed=8, set_="many")
     doubled = [*many, *many]
     once, twice = [*few, *many], [*few, *doubled]
@@ -179,7 +179,7 @@ def test_every_set_counts_alike() -> None:
 def test_the_exported_model_gives_the_fitted_weights(
     fitted: FittedLegWeights, rows: list[LabelledRankings], tmp_path: Path
 ) -> None:
-    """On what was seen, on other rows and on far ones."""
+    """On training rows, other rows and distant ones."""
     path = tmp_path / "weights.onnx"
     export(fitted, path)
     served = LegWeightModel(path)
@@ -224,7 +224,7 @@ def test_the_server_weighs_one_query_as_the_model_was_fitted(fitted: FittedLegWe
 def test_a_model_for_other_features_is_refused(
     fitted: FittedLegWeights, tmp_path: Path, changes: dict[str, str] | None
 ) -> None:
-    """And one that does not say for which it is."""
+    """And one that does not state its version."""
     path = tmp_path / "weights.onnx"
     export(fitted, path)
     model = onnx.load(path)
@@ -255,7 +255,7 @@ def test_folds_keep_a_namespace_together() -> None:
 
 
 def test_held_out_weights_do_not_know_their_group(rows: list[LabelledRankings]) -> None:
-    """Whatever the quality in it, the weights of a group stay."""
+    """The weights of a group do not depend on its own quality."""
     some = rows[:60]
     groups = [at % 3 for at in range(60)]
     quality = qualities(some)

@@ -1,4 +1,4 @@
-"""The features that say how far each leg can be trusted: finite, in range, blind to scale and names."""
+"""The features of how far each leg can be trusted: finite, in range, independent of scale and names."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_features_are_finite_and_in_their_ranges(evidence: QueryPerformanceFeatu
 def test_the_scale_of_bm25_and_of_activations_changes_nothing(
     evidence: QueryPerformanceFeatures, factor: float
 ) -> None:
-    """Scores and what is attainable grow together with a corpus."""
+    """Scores and their upper bound grow together with a corpus."""
     bm25, graph = evidence.bm25, evidence.graph
     scaled = replace(
         evidence,

@@ -1,4 +1,4 @@
-"""The rescorer as it is served: a small one made here, and those that are shipped."""
+"""The rescorer as served: a small one trained here, and the shipped ones."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_share_is_a_share_however_strange_the_memories(model: Path) -> None:
 
 
 def strange_kind(some: Example) -> Example:
-    """The same candidates, as if each were 60,000 words long and nobody's."""
+    """The same candidates, as if each had 60,000 words and no speaker."""
     n = len(some.known.ids)
     known = structs.replace(some.known, traits=[pack_traits("a " * 60_000)] * n, speakers=[-1] * n, sessions=[-1] * n)
     return structs.replace(some, known=known)

@@ -1,4 +1,4 @@
-"""Learning the order of candidates: examples in a file, trees, how far they are followed, the exported model."""
+"""Learning the order of candidates: the examples file, trees, how far to follow them, the exported model."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_what_is_no_file_of_examples_is_refused(tmp_path: Path, content: bytes) 
 
 
 def test_the_exported_trees_say_what_lightgbm_says(fitted: FittedRescorer) -> None:
-    """Also exactly at the thresholds and beside them, where a float32 that is rounded up would go the wrong way."""
+    """Also exactly at and next to the thresholds, where a float32 rounded up would take the wrong branch."""
     rng = np.random.default_rng(1)
     served = np.concatenate([describe(each.evidence, each.known).rows for each in examples(10, first=500)])
     low, high = served.min(axis=0) - 0.1, served.max(axis=0) + 0.1
@@ -108,7 +108,7 @@ def test_the_exported_trees_say_what_lightgbm_says(fitted: FittedRescorer) -> No
 
 
 def test_more_of_what_speaks_for_a_candidate_never_counts_against_it() -> None:
-    """Not even where the gold of all that was learned from is what covers the query least."""
+    """Not even if all training gold covers the query least."""
     contrary = learned(queries=[turned(each, covered_first=False) for each in examples()])
     rows = np.concatenate([describe(each.evidence, each.known).rows for each in examples(10, first=700)])
     rng = np.random.default_rng(2)
@@ -219,7 +219,7 @@ def kinds(rng: np.random.Generator, *centres: float, count: int = 60) -> NDArray
 
 
 def test_it_is_followed_on_the_kind_where_it_helped() -> None:
-    """On memories like those of the set that gained it is followed, on others not, and in between in part."""
+    """It is followed on memories like those of the set that gained, not on others, and partly in between."""
     gains, loses = np.linspace(0.5, 0.7, len(LEVELS)), np.linspace(0.6, 0.4, len(LEVELS))
     quality = np.repeat([gains, loses], 60, axis=0)
     fitted = fit_share(kinds(np.random.default_rng(0), 0.0, 1.0), quality, ["one"] * 60 + ["other"] * 60)
@@ -304,7 +304,7 @@ def test_onnx_says_of_scores_and_share_what_numpy_says(fitted: FittedRescorer, e
 
 
 def longer(some: Example, by: int) -> Example:
-    """The same candidates, each of which says so many words of nothing."""
+    """The same candidates, each padded with a number of meaningless words."""
     traits = [pack_traits("a " * (by + at)) for at in range(len(some.known.traits))]
     return structs.replace(some, known=structs.replace(some.known, traits=traits))
 
@@ -325,7 +325,7 @@ def test_the_same_seed_gives_the_same_file_and_another_another(exported: Path, t
 
 
 def test_every_set_counts_alike_in_the_trees() -> None:
-    """A set of few queries whose gold are the long texts holds against one of many where it is the short ones."""
+    """A small set whose gold is the long texts balances a large one whose gold is the short ones."""
     few = [sized(example(at, set_=SETS[0]), longest=True) for at in range(25)]
     many = [sized(example(100 + at, set_=SETS[0]), longest=False) for at in range(250)]
     as_one = learned(queries=[*few, *many])

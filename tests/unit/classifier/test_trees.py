@@ -1,4 +1,4 @@
-"""Boosted trees as they are served, against ONNX Runtime; and files that are no trees."""
+"""Boosted trees as served, against ONNX Runtime; and files that are not trees."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEATURES = 4
 THRESHOLDS = (-1.5, 0.0, 0.25, 3.0)
 
 Shape = float | tuple[int, float, Any, Any]
-"""A leaf's value; or a feature, a threshold, and what follows where the condition is met and where not."""
+"""A leaf's value; or a feature, a threshold, and the subtrees if the condition is true or false."""
 
 leaves = st.floats(-4, 4, width=32)
 shapes: st.SearchStrategy[Shape] = st.recursive(
@@ -37,7 +37,7 @@ shapes: st.SearchStrategy[Shape] = st.recursive(
 
 
 def attributes_of(trees: Sequence[Shape]) -> dict[str, list[Any]]:
-    """The trees as lists, the nodes of each as they are met."""
+    """The trees as lists of their nodes, in depth-first order."""
     nodes: dict[str, list[Any]] = {
         f"nodes_{key}": []
         for key in ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
@@ -86,7 +86,7 @@ def written(trees: Sequence[Shape], folder: Path) -> Path:
 
 
 def asked(path: Path, rows: NDArray[np.float32], **more: Any) -> NDArray[np.float32]:
-    """What ONNX Runtime makes of rows."""
+    """ONNX Runtime's scores of rows."""
     session = open_session(path)
     [scores] = session.run(["scores"], {session.get_inputs()[0].name: rows, **more})
     return np.asarray(scores)[:, 0]
@@ -127,7 +127,7 @@ def test_the_shipped_trees_score_as_onnx_runtime_does(name: str) -> None:
 
 
 def chain(count: int) -> Shape:
-    """A tree of so many leaves, one below the other."""
+    """A tree with this many leaves, one below the other."""
     shape: Shape = 0.5
     for at in range(count - 1):
         shape = (at % FEATURES, -float(at), float(at), shape)
@@ -164,7 +164,7 @@ STUMP: Shape = (1, 0.5, 1.0, (3, 0.5, 2.0, 3.0))
     ids=str,
 )
 def test_what_is_no_sum_of_trees_is_refused(change: dict[str, Any]) -> None:
-    """Features that are not there, nodes that are missing or lead back, other conditions, other sums."""
+    """Unknown features, missing or cyclic nodes, other conditions, other sums."""
     with pytest.raises(ValueError, match=r"tree|zip"):
         arrays_of(model_of(attributes_of([STUMP]) | change))
 

@@ -1,4 +1,4 @@
-"""What the clients send, and what they make of answers, on a transport that is no network."""
+"""The clients' requests, and how they treat answers, without a network."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_every_status_has_its_error(status: int, kind: type[trivet.TrivetError],
 )
 @pytest.mark.parametrize("kind", [trivet.Client, trivet.AsyncClient])
 def test_what_is_no_address_is_refused(kind: type[trivet.Client | trivet.AsyncClient], address: str) -> None:
-    """Also a port of which the system would take a part."""
+    """Also a port that the system would truncate."""
     with pytest.raises(trivet.InvalidInput, match="is no address") as refused:
         kind(address)
     assert refused.value.loc == ("base_url",)
@@ -203,7 +203,7 @@ def test_what_is_no_answer_of_trivet_is_an_error_of_its_own(status: int, body: b
     ],
 )
 def test_only_trivet_says_what_it_does_not_have(problem: dict[str, str], kind: type[trivet.TrivetError]) -> None:
-    """Another server, a proxy or another path than the API's knows nothing of memories."""
+    """Another server, a proxy, or a path outside the API has no memories."""
     made = client(lambda _: httpx.Response(404, json=problem), base_url="http://memory.example/v1")
     with pytest.raises(trivet.TrivetError) as raised:
         made.get("m1")
@@ -312,7 +312,7 @@ def test_an_answer_is_waited_for_as_long_as_its_work_takes() -> None:
 
 
 def test_a_batch_of_bad_memories_keeps_no_other_from_being_stored() -> None:
-    """Unless all are bad, they are rejected; the length of one may make a batch of it alone."""
+    """Unless all are bad, they are rejected; a long one may become a batch of its own."""
 
     def answer(request: httpx.Request) -> httpx.Response:
         memories = msgspec.json.decode(request.content)["memories"]

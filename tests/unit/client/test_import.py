@@ -1,4 +1,4 @@
-"""What `import trivet` brings."""
+"""What `import trivet` imports."""
 
 from __future__ import annotations
 

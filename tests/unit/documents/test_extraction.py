@@ -1,4 +1,4 @@
-"""From a file to its text; what cannot be read is refused with the reason."""
+"""Extracting a file's text; unreadable files are refused with the reason."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def test_another_encoding_that_is_not_declared_is_assumed_as_in_imports(
     ],
 )
 async def test_xml_is_read_in_the_encoding_that_it_declares(page: str, encoding: str) -> None:
-    """Unless that cannot be, as the declaration is read without it."""
+    """Unless that is impossible, as the declaration can be read without it."""
     assert (await extract(page.encode(encoding), "application/xml")).text == page
     html = page.replace("note", "html")
     assert (await extract(html.encode(encoding), "application/xhtml+xml")).text == "café"
@@ -194,7 +194,7 @@ async def test_a_longer_text_than_the_limit_is_refused() -> None:
 
 
 def test_a_reader_does_not_hand_on_a_text_that_is_too_long(monkeypatch: pytest.MonkeyPatch, capfdbinary: Any) -> None:
-    """A small file may hold one that fills the server's memory."""
+    """A small file may unpack to one that fills the server's memory."""
     monkeypatch.setattr(reading, "MAX_DOCUMENT_CHARS", 1_000)
     monkeypatch.setattr(sys, "argv", ["readers", "html"])
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"<p>" + b"tea " * 300)))
@@ -291,7 +291,7 @@ async def test_a_link_of_a_heading_to_itself_is_no_part_of_it() -> None:
 
 @pytest.mark.parametrize("end", ["</pre><h2>Milk</h2>", ""])
 async def test_preformatted_text_may_show_markdown(end: str) -> None:
-    """Fences and headings in it are none of the page's, also where it is not closed."""
+    """Fences and headings in it do not belong to the page, even if it is not closed."""
     page = f"<html><h1>Tea</h1><pre>```sh\n# steep\n```\n# pour\n{end}</html>"
     found = await extract(page.encode(), "text/html")
     assert [each.title for each in headings(found.text, "markdown")] == ["Tea", *(["Milk"] if end else [])]

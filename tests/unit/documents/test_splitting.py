@@ -1,4 +1,4 @@
-"""Chunks follow the structure of their text and know the headings that they are under."""
+"""Chunks follow the structure of their text and have the headings above them."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_chunks_of_a_table_know_its_columns(splitter: DocumentSplitter) -> None:
 
 
 def test_chunks_of_a_long_table_in_markdown_know_its_columns(splitter: DocumentSplitter) -> None:
-    """Those after the first, which has them in its text; what follows the table knows nothing of them."""
+    """Chunks after the first, which has them in its text; text after the table does not get them."""
     rows = "".join(f"| Lamp {number} | - | {number * 7} |\n| - | - | - |\n" for number in range(60))
     text = (
         f"# Lamps\n\n{PARAGRAPH}\n\n| name | note | price |\n|---|:--|--:|\n{rows}\n{PARAGRAPH}\n\n## Pay\n\n| a | b |"
@@ -142,7 +142,7 @@ def test_sentences_stay_whole(splitter: DocumentSplitter) -> None:
 
 
 def test_pieces_may_be_counted_by_a_function() -> None:
-    """As the word pieces of embedders whose tokenizer is their own are."""
+    """As with the word pieces of embedders with their own tokenizer."""
     by_words = DocumentSplitter(lambda text: len(text.split()), pieces=10)
     chunks = [chunk.text for chunk in by_words.split("One more sentence of six words. " * 200, "text")]
     assert "".join(chunks) == "One more sentence of six words. " * 200

@@ -1,4 +1,4 @@
-"""Texts in batches of like length: each once, none too large, at the least cost."""
+"""Texts in batches of similar length: each once, none too large, at the least cost."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ async def test_any_text_gives_a_finite_unit_vector(embedder: MultilingualEmbedde
 
 
 async def test_characters_that_stand_for_many_are_no_danger(embedder: MultilingualEmbedder) -> None:
-    """The package's tokenizer writes eighteen characters for each of these into room for twelve."""
+    """The package's tokenizer needs eighteen characters for each of these, with room for twelve."""
     ligature = "\ufdfa"
     spelled = multilingual.normalised(ligature)
     assert len(spelled) == 18

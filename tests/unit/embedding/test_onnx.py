@@ -154,7 +154,7 @@ def test_a_text_has_a_bounded_number_of_windows_from_all_of_it() -> None:
 
 
 def test_a_mean_that_vanishes_is_the_first_windows() -> None:
-    """Never a vector of zeros, nor one that is no number."""
+    """Never a vector of zeros or NaN."""
     one = np.eye(2, dtype=np.float32)[0]
     vectors = joined_vectors(np.stack([one, -one / onnx.REST_SHARE, one]), [2, 1], [5, 5, 7])
     np.testing.assert_array_equal(vectors, [one, one])
@@ -168,7 +168,7 @@ def test_the_windows_after_the_first_count_by_their_lengths() -> None:
 
 
 async def test_a_query_does_not_wait_for_documents(embedder: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though all threads of the documents are at work."""
+    """Even if all threads for documents are busy."""
     at_work, may_end = threading.Semaphore(0), threading.Event()
 
     def held(*given: Any) -> Any:
@@ -212,7 +212,7 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 
 async def test_a_query_that_is_given_up_is_not_embedded(embedder: OnnxEmbedder, held: Held) -> None:
-    """And one that is given up while it is embedded disturbs nobody."""
+    """And one that is cancelled while it is embedded disturbs no other."""
     vectors = [embedder.embed_query("word " * count) for count in (1, 2, 3)]
     await asyncio.to_thread(held.begun.wait, 60)
     for vector in vectors[:2]:
@@ -225,7 +225,7 @@ async def test_a_query_that_is_given_up_is_not_embedded(embedder: OnnxEmbedder, 
 
 
 async def test_queries_at_the_end(held: Held) -> None:
-    """What is embedded is answered, who waits for a turn is cancelled, who comes later is refused."""
+    """Running texts are answered, waiting ones cancelled, later ones refused."""
     embedder = OnnxEmbedder(MODEL, TOKENIZER, document_threads=1)
     first, second = embedder.embed_query("first"), embedder.embed_query("second")
     await asyncio.to_thread(held.begun.wait, 60)
@@ -346,7 +346,7 @@ async def test_memory_is_kept_while_documents_come(embedder: OnnxEmbedder, monke
 
 
 async def test_a_cancelled_call_leaves_the_others(embedder: OnnxEmbedder) -> None:
-    """Its batches are dropped; who came with it is served."""
+    """Its batches are dropped; texts batched with it are embedded."""
     dropped = asyncio.create_task(embedder.embed_documents(["a long passage about the sea " * 40] * 400))
     await asyncio.sleep(0.05)
     dropped.cancel()

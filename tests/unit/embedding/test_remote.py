@@ -1,4 +1,4 @@
-"""Embedding by a provider: what is sent, what of the answers becomes a vector, and what is tried again."""
+"""Embedding by a provider: requests, vectors from answers, and retries."""
 
 from __future__ import annotations
 

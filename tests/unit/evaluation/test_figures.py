@@ -1,4 +1,4 @@
-"""Means, tests and verdicts of an evaluation; what is printed and written of them."""
+"""Means, tests and verdicts of an evaluation, as printed and written."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PROVENANCE = Provenance(
 def result(
     dataset: str = "toy", given: Mapping[str, Sequence[JudgedAnswer]] = GIVEN, plan: EvaluationPlan = PLAN
 ) -> Result:
-    """What was found on a folder with these answers."""
+    """The result on a folder with these answers."""
     scores = score_table(dataset, given, 10)
     packs = ScoreTable(
         sets=scores.sets,
@@ -108,7 +108,7 @@ def test_a_single_namespace_has_no_macro_mean() -> None:
 
 
 def test_types_may_be_called_like_the_groups_of_all_queries() -> None:
-    """They are groups of their own, in every table and chart."""
+    """They are separate groups, in every table and chart."""
     types = ("all", MACRO, "macro over sets")
     given = {
         name: answers(*([id_ for id_, _ in each.ranking] for each in own), types=types) for name, own in GIVEN.items()
@@ -184,7 +184,7 @@ STAGED = {
 
 
 def test_stages_are_held_against_each_other() -> None:
-    """All against each, adaptive against fixed weights, corrected together; nothing else is tested."""
+    """All stages against each other one, adaptive against fixed weights, corrected together; no other tests."""
     found = result(given=STAGED, plan=STAGES).summary.figures
     pairs = ["all - rrf-fixed", "all - rrf-adaptive", "all - rrf-fixed+rescorer", "rrf-adaptive - rrf-fixed"]
     assert [test.pair for test in found.stages if test.measure == "ndcg@10"] == pairs

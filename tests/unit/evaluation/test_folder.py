@@ -133,7 +133,7 @@ def test_a_bad_query_is_named(tmp_path: Path, queries: list[dict[str, Any]], mes
 
 
 def test_qrels_beside_the_queries_say_what_is_relevant(tmp_path: Path) -> None:
-    """With their grades, in place of `relevant`; a grade of 0 or less is none."""
+    """With their grades, instead of `relevant`; a grade of 0 or less does not count."""
     folder = write(
         tmp_path, [row(), row(id="b"), row(id="c")], [{**QUERY, "qrels": ["of others"]}, {**QUERY, "id": "q2"}]
     )
@@ -200,7 +200,7 @@ def query(*relevant: str) -> Query:
 
 
 def test_a_merged_relevant_memory_counts_at_its_survivors_rank() -> None:
-    """The survivor, which is not relevant itself, gives its place away."""
+    """The survivor, which is not relevant itself, gives up its place."""
     results = [result("x", 0.9), result("kept", 0.8, ["gold", "other"]), result("y", 0.7)]
     assert [id_ for id_, _ in credited(results, query("gold"), top_k=10)] == ["x", "gold", "y"]
 

@@ -60,7 +60,7 @@ print(json.dumps({k: float(v) for k, v in ranx.evaluate(ranx.Qrels(qrels), ranx.
 def test_measures_agree_with_ranx() -> None:
     """Random rankings and grades: every reported measure equals ranx's to 1e-9.
 
-    ranx runs in a process of its own, uncompiled: compiling takes it most of a minute.
+    ranx runs in a separate process, uncompiled: compiling takes most of a minute.
     """
     rng = random.Random(7)
     ids = [f"d{i}" for i in range(60)]

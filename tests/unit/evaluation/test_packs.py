@@ -25,11 +25,11 @@ def drop(id_: str, reason: str) -> DroppedItem:
 
 
 def test_evidence_recall_by_hand() -> None:
-    """Of four, one is in the pack and one is a duplicate of what is in it: half."""
+    """Of four, one is in the pack and one is a duplicate of an entry: half."""
     dropped = [
         drop("twin", "duplicate_of:x"),
         drop("late", "over_budget"),
-        drop("lost", "duplicate_of:late"),  # what stands for it did not fit either
+        drop("lost", "duplicate_of:late"),  # the memory kept in its place did not fit either
     ]
     assert evidence_recall(items("x", "gold"), dropped, ["gold", "twin", "late", "lost"]) == 0.5
 

@@ -1,4 +1,4 @@
-"""Which systems the options ask for."""
+"""The systems selected by the options."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def names(lineup: Lineup) -> list[str]:
 
 
 def test_without_options_every_mode_runs() -> None:
-    """With equal weights, which adaptive brings along."""
+    """With equal weights, which come with adaptive."""
     assert names(asked()) == ["vector", "bm25", "graph", "hybrid", "adaptive", "weights=1,1,1"]
     assert names(asked(modes="bm25", weights=["1,0,0.5", "1, 0, 0.5"])) == ["bm25", "weights=1,0,0.5"]
 
@@ -40,7 +40,7 @@ QUERY = Query("q", "n", "What then?", "fact", ["a"])
 
 
 def test_what_is_searched_for_is_the_question_as_it_was_asked() -> None:
-    """At its time, among what was there before its session, with what it refers to."""
+    """At its time, among memories from before its session, with what it refers to."""
     query = Query(
         "q", "n", "And in winter?", "fact", ["a"],
         timestamp="2024-05-02T10:00:00", created_before="2024-05-02T09:59:30", created_before_session="2024-05-02",
@@ -80,7 +80,7 @@ def test_the_stages_are_four_searches() -> None:
 
 
 def test_profiles_are_systems_in_adaptive_mode() -> None:
-    """Named as they were asked for, searched by that exact version."""
+    """Named as requested, searched with that exact version."""
     lineup = asked(profiles="default,mine@2, mine")
     assert lineup.profile_names == ["default", "mine@2", "mine"]
     assert [(system.name, system.mode, system.profile, system.rescore) for system in lineup.systems(FOUND)] == [
@@ -91,7 +91,7 @@ def test_profiles_are_systems_in_adaptive_mode() -> None:
 
 
 def test_parts_are_those_of_the_base_profile() -> None:
-    """They bring the mode that they are compared with; what they ask for is what the engine is opened with."""
+    """They come with the mode they are compared with; the engine is opened with the profiles they request."""
     lineup = asked(stages=True, parts=["graph"], without_sessions=True, base="mine")
     systems = lineup.systems(FOUND)
     assert [system.name for system in systems[-2:]] == ["without-graph", "without-sessions"]
@@ -136,7 +136,7 @@ def plan_of(lineup: Lineup) -> EvaluationPlan:
 
 
 def test_provenance_names_every_profile_and_model() -> None:
-    """Also models that a database holds, by what they are to which profile."""
+    """Also models stored in a database, by kind and profile."""
     checksum = "ab" * 32
     tuned = replace(MINE, models=Models(rescorer=f"sha256:{checksum}"))
     lineup = asked(profiles="default,mine", parts=["graph"])

@@ -29,13 +29,13 @@ Mentions = Mapping[int, float]
 
 @dataclass
 class Plain:
-    """What each memory mentions and states."""
+    """Each memory's mentions and relations."""
 
     mentions: dict[int, Mentions] = field(default_factory=dict)
     relations: dict[int, Sequence[Stated]] = field(default_factory=dict)
 
     def put(self, mentions: Mapping[int, Mentions], relations: Mapping[int, Sequence[Stated]]) -> None:
-        """Memories in the place of what was known of them."""
+        """Replace memories."""
         self.mentions |= mentions
         self.relations |= {doc: relations.get(doc, ()) for doc in mentions}
 
@@ -100,7 +100,7 @@ def test_it_says_what_a_dictionary_says(
     history: list[Any],
     data: st.DataObject,
 ) -> None:
-    """Loaded at once or taken in later, by its arrays, replaced, removed, removed twice, unknown."""
+    """Loaded at once or added later, from its arrays, replaced, removed, removed twice, unknown."""
     plain = Plain()
     plain.put(first, stated(first, related))
     graph = Adjacency(edges_of(first), [each for some in plain.relations.values() for each in some])
@@ -181,7 +181,7 @@ def numbered(count: int, *, first: int = 0, mentioned: int = 3) -> dict[int, Men
 
 
 def test_segments_stay_few_however_often_something_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small ones are made into one; what is in the place of something is found in the last one that has it."""
+    """Small ones are merged; replaced data are found in the last one that has them."""
     monkeypatch.setattr("graph.adjacency.MERGED_EDGES", 64)
     graph, plain = Adjacency(edges_of(numbered(10)), []), Plain(dict(numbered(10)))
     for first in range(5, 305):
@@ -202,7 +202,7 @@ def test_segments_stay_few_however_often_something_is_added(monkeypatch: pytest.
 
 
 def test_no_more_segments_than_a_byte_can_tell_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where they are too large to be made into one often, they are all the same in the end."""
+    """If they are too large to be merged often, they still are in the end."""
     monkeypatch.setattr("graph.adjacency.MERGED_EDGES", 1)
     monkeypatch.setattr("graph.adjacency.MOST_SEGMENTS", 20)
     graph = Adjacency(edges_of({}), [])
@@ -224,7 +224,7 @@ def test_weights_are_exact_up_to_as_many_as_there_are_levels() -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_nothing_is_read_out_of_bounds(seed: int) -> None:
-    """Whatever the arrays hold, what comes back is within them."""
+    """Whatever the arrays contain, results stay within their bounds."""
     random = np.random.default_rng(seed)
     segment = EdgeSegment(edges_of({doc: {e: 0.5 for e in ENTITIES} for doc in range(MEMORIES)}))
     for column in (segment.docs, segment.codes, segment.entity_starts, segment.memory_starts, segment.memories):

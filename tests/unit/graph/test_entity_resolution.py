@@ -1,4 +1,4 @@
-"""Which candidates a query can mean, and what else its names may be written like."""
+"""Which candidates a query can refer to, and other spellings of its names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules find in a text."""
+"""Entities that the rules find in a text."""
 
 from __future__ import annotations
 

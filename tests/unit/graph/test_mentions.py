@@ -1,4 +1,4 @@
-"""How many of the names and topics of a labelled sample are found, and how many found ones are right."""
+"""Recall and precision of names and topics on a labelled sample."""
 
 from __future__ import annotations
 

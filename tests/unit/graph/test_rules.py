@@ -1,4 +1,4 @@
-"""Rules: what they may say, and what they make of a few relations."""
+"""Rules: which are valid, and what they infer from a few relations."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_derivation_goes_down_to_what_memories_state() -> None:
 
 
 def test_the_shortest_derivation_wins() -> None:
-    """First the least deep, then the least evidence; of memories that say the same the latest."""
+    """First the least deep, then the least evidence; of memories that state the same the latest."""
     longer = [Stated(ANN, "in", BOB, 1), Stated(BOB, "in", CAT, 2), Stated(CAT, "in", DAN, 3)]
     [found] = [e for e in inferred(longer, transitive("in")) if e.key == (ANN, "in", DAN)]
     assert (found.depth, len(found.evidence)) == (2, 3)

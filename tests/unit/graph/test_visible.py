@@ -111,7 +111,7 @@ def test_what_is_shown_as_another_has_moved() -> None:
 
 
 def test_a_hub_is_read_in_part() -> None:
-    """Of its memories the latest, of its relations the first, and that is said."""
+    """The latest of its memories, the first of its relations, and the cut is reported."""
     count = 3 * STATED_SCANNED
     hub, others = 1, np.arange(2, count + 2)
     docs = np.arange(count)

@@ -1,4 +1,4 @@
-"""The particular ways of ChatGPT, Claude, Slack, Telegram and Discord."""
+"""Peculiarities of ChatGPT, Claude, Slack, Telegram and Discord."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_telegrams_chat_is_read_alone_or_in_an_account() -> None:
 
 
 def test_telegrams_pages_are_refused_with_the_way_out() -> None:
-    """Its first offer; a chat as a document would not tell who said what. Beside the JSON they do no harm."""
+    """Telegram's default; as a document, a chat would not have speakers. Next to the JSON they are ignored."""
     pages = {"ChatExport/messages.html": TELEGRAM_PAGE, "ChatExport/messages2.html": TELEGRAM_PAGE}
     for content in (TELEGRAM_PAGE, zipped(pages)):
         with pytest.raises(InvalidInput, match="export the chat again, with the format JSON"):
@@ -153,7 +153,7 @@ def test_telegrams_pages_are_refused_with_the_way_out() -> None:
 
 
 def test_days_are_those_of_the_users_zone() -> None:
-    late = talk(count=3)  # from 21:50 in UTC
+    late = talk(count=3)  # from 21:50 UTC
     sessions = [memory.session_id for memory in Imported(as_json(telegram_chat(late, 7))).memories]
     assert sessions[0] == "telegram:7:2024-01-30"
     tokyo = Imported(as_json(telegram_chat(late, 7)), zone=ZoneInfo("Asia/Tokyo")).memories

@@ -1,4 +1,4 @@
-"""Facts of mem0, Zep and Hindsight in all the containers in which they come."""
+"""Facts of mem0, Zep and Hindsight in all their containers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_episodes_of_other_zones_and_precisions_are_in_order() -> None:
 
 
 def test_an_episode_of_several_turns_is_divided_at_its_speakers() -> None:
-    """Which are those that begin an episode, begin lines of several or are roles; other lines go on."""
+    """Names that begin an episode or lines in several, or are roles; other lines continue a turn."""
     said = [
         "Ana: I bought:\nEggs: twelve\nMilk: two\nBen: Eggs? What for?\nAna: A cake.",
         "Ana: It rained.\nand rained\nBen: See https://rain.pt: today.",

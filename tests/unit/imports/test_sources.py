@@ -57,7 +57,7 @@ def test_a_few_broken_bytes_do_not_turn_a_file_into_latin() -> None:
 
 
 def damaged(data: bytes, needle: bytes) -> bytes:
-    """A zip with a byte turned where a member's content lies."""
+    """A zip with a flipped byte in a member's content."""
     at = data.index(needle)
     return data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
 
@@ -214,7 +214,7 @@ def test_rows_of_tables_are_refused_one_by_one() -> None:
 
 
 def test_lines_with_the_apis_fields_are_memories_as_ever() -> None:
-    """Other names than the API's are guessed only where the first line has them."""
+    """Names other than the API's are only guessed if the first line has them."""
     read = Imported('{"id": "a", "text": "One", "kind": "chunk"}\n{"id": "b", "content": "Two"}\n{"text": "3"}\n')
     assert [(memory.id, memory.kind) for memory in read.memories] == [("a", "chunk"), (ANY, "memory")]
     assert list(read.errors) == ["line 2"]
@@ -236,7 +236,7 @@ def test_lines_may_have_the_parts_of_chat_models_but_no_other_objects_as_text() 
 
 
 def test_a_row_with_a_namespace_is_one_of_a_corpus_unless_it_has_what_that_has_not() -> None:
-    """A time or a session would be lost without a word."""
+    """A time or a session would be lost silently."""
     row = {"id": "a", "namespace": "n", "text": "One"}
     assert [memory.kind for memory in Imported(as_lines(row, {**row, "session_id": "s"})).memories] == ["chunk"] * 2
     read = Imported(as_lines({**row, "session_id": "s"}))
@@ -258,7 +258,7 @@ def test_a_text_with_an_object_on_a_line_is_no_table() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_the_header_of_an_export_is_read_whole(encoding: str) -> None:
-    """In any encoding, and beyond the bytes by which a format is told."""
+    """In any encoding, and beyond the bytes used to detect a format."""
     aliases = [("ines", f"Nesi {number} {'x' * 200}") for number in range(2_000)]
     header = ExportHeader(trivet_export=1, memories=0, written=0, settings=NamespaceSettings(), aliases=aliases)
     written = header_line(header).decode().encode(encoding)
@@ -427,7 +427,7 @@ def test_what_precedes_the_damage_of_a_zip_is_read(name: str, file: str) -> None
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(file, EXPORTS[name]() + b"\n" * 1_200_000)
     broken = bytearray(buffer.getvalue())
-    broken[-2_000] ^= 0xFF  # the sum is only known at the end
+    broken[-2_000] ^= 0xFF  # the checksum is only known at the end
     read = Imported(bytes(broken), name.partition("-")[0])
     assert len(read.memories) >= 219
     assert "is damaged" in read.errors["the rest of the file"]

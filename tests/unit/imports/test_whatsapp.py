@@ -86,7 +86,7 @@ _days = st.dates(date(2010, 1, 1), date(2039, 12, 31))
 
 @given(st.lists(_days, min_size=1, max_size=30), st.booleans())
 def test_the_order_that_is_inferred_is_the_one_that_was_written(days: list[date], day_first: bool) -> None:
-    """In any chat, whose days never run back: either it is found, or it is asked for."""
+    """In any chat, as its days never run back: it is inferred, or the user must say it."""
     written = [
         (day.day, day.month, day.year % 100) if day_first else (day.month, day.day, day.year % 100)
         for day in sorted(days)

@@ -1,4 +1,4 @@
-"""What an index knows of memories: strings, masks against a plain predicate, arrays for the kernels, names."""
+"""An index's data of memories: strings, masks against a plain predicate, arrays for the kernels, names."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ COLUMN = st.dictionaries(st.integers(0, 30), st.none() | TEXTS | st.sampled_from
 
 
 FILED = st.integers(0, 4)
-"""After how many writes something is made of its arrays."""
+"""Number of writes after which it is rebuilt from its arrays, as from a file."""
 
 
 def copied(arrays: Mapping[str, FileArray]) -> dict[str, NDArray[Any]]:
-    """As they come from a file."""
+    """As loaded from a file."""
     written = {name: Extended.of(array) for name, array in arrays.items()}
     return {
         name: np.frombuffer(bytearray().join(each.parts()), each.array.dtype).reshape(each.shape)
@@ -106,7 +106,7 @@ DAY = datetime(2024, 5, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A row of `memory`, as far as it is mirrored."""
+    """The columns of a `memory` row that an index has."""
 
     id: str
     length: int = 3
@@ -217,14 +217,14 @@ def matches(row: Row, wanted: Filters) -> bool:
 
 
 def is_excluded(row: Row, exclude: Exclude) -> bool:
-    """Is of a session that is left out, or came too late."""
+    """Is of an excluded session, or was created too late."""
     return row.session_id in exclude.session_id or (
         exclude.created_after is not None and row.created_at > exclude.created_after
     )
 
 
 def masks(columns: Columns, now: datetime, **request: Any) -> Any:
-    """What a search may see, and what it asks for."""
+    """What a search may see, and its filters."""
     return columns.masks(SearchRequest(query="q", **request), now=microseconds(now))
 
 
@@ -302,7 +302,7 @@ NAMES = st.sampled_from(["Bo", "bo!", "Zoë", "zoe", "Ana Lu", "ana", "Lu", "The
 
 @given(st.lists(st.lists(NAMES)), st.lists(NAMES | st.sampled_from(["and", ",", "Ana", "lu"]), max_size=8), FILED)
 def test_names_are_found_by_the_words_of_a_text(batches: list[list[str]], words: list[str], filed: int) -> None:
-    """As by asking for each name whether it stands in the text; names come at any time, some from a file."""
+    """As if testing each name against the text; names are added at any time, some from a file."""
     names = StringTable()
     spoken = NameMatcher(names)
     text = " ".join(words)

@@ -1,4 +1,4 @@
-"""Names of entities: which are kept, and that one described anew is found by what it is called now."""
+"""Names of entities: which are indexed, and that a renamed one is found by its current name."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_alias_counts_as_long_as_its_memory_or_the_one_by_hand() -> None:
 
 
 def test_what_is_said_again_takes_no_room() -> None:
-    """The names of roots, and the aliases by hand, come anew with each change of entities."""
+    """The names of roots, and the aliases by hand, are replaced with each change of entities."""
     names, porto = EntityNames(), entities(("porto", "Porto", True))
     by_hand = Aliases(["invicta"], np.array([BY_HAND]), porto)
     sizes = []

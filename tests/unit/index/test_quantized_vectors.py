@@ -1,4 +1,4 @@
-"""Vectors that an index keeps in 12 bits a component, and the nearest of them."""
+"""An index's vectors with 12 bits per component, and nearest-neighbour search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from native.worker_pool import WorkerPool
 from retrieval.index.quantized_vectors import QuantizedVectors
 
 OFF = 1.5e-4
-"""Most that a cosine may be off; components up to 1/2047 of the greatest."""
+"""Maximum error of a cosine; components are off by up to 1/2047 of the greatest."""
 
 
 def unit(count: int, seed: int) -> NDArray[np.float32]:
@@ -34,7 +34,7 @@ def kept(ordinals: int, docs: list[int], vectors: NDArray[np.float32]) -> Quanti
 
 
 def by_upper_bits(vectors: NDArray[np.float32]) -> NDArray[np.floating[Any]]:
-    """What the upper 8 of the 12 bits say, the others being what they are on average."""
+    """The value of the upper 8 of the 12 bits, with the mean of the others."""
     units = np.abs(vectors).max(axis=1, keepdims=True) / 2_047
     upper = np.floor(np.rint(rounded(vectors) / units) / 16)
     coarse: NDArray[np.floating[Any]] = units * (16 * upper + 7.5)
@@ -64,7 +64,7 @@ def test_what_was_put_comes_back() -> None:
 
 
 def test_turns_that_are_put_again_take_no_more_room() -> None:
-    """Of a memory that is a turn no more, only the stored vector counts."""
+    """For a memory that is no longer a turn, only the stored vector counts."""
     docs, vectors = [1, 3, 5], unit(6, 1)
     quantised = kept(10, docs, vectors[:3])
     room = quantised.nbytes
@@ -111,7 +111,7 @@ def test_memories_that_are_not_here_are_passed_over() -> None:
 
 @pytest.mark.parametrize("dimensions", [2, 64, 100, 384, 1_536, 4_000])
 async def test_vectors_of_any_even_length(dimensions: int) -> None:
-    """Components all alike make the greatest product that there is; the query has others of both signs."""
+    """Equal components give the greatest possible product; the query has others of both signs."""
     rng = np.random.default_rng(dimensions)
     vectors = rng.normal(size=(50, dimensions)).astype(np.float32)
     vectors[0], vectors[1], query = 1, -1, vectors[2] + 1
@@ -139,7 +139,7 @@ async def test_vectors_of_any_even_length(dimensions: int) -> None:
 )
 @example(seed=553, size=266, share=1.0, count=28)
 async def test_with_enough_breadth_the_upper_bits_choose(seed: int, size: int, share: float, count: int) -> None:
-    """As many as there are, best first, those of the mask alone, with their cosines."""
+    """As many as exist, best first, only those in the mask, with their cosines."""
     rng, vectors, query = np.random.default_rng(seed), unit(size, seed), unit(1, seed + 5_000)[0]
     among = rng.random(size) < share
     docs, cosines = await kept(size, list(range(size)), vectors).nearest(among, query, count, breadth=size)
@@ -176,7 +176,7 @@ async def test_a_narrow_search_finds_nearly_all() -> None:
 
 
 async def test_a_worker_pool_finds_in_parts_what_one_thread_finds() -> None:
-    """Many searches at a time among more rows than a part has, against the signs counted one by one."""
+    """Many concurrent searches among more rows than a part has, against signs counted one by one."""
     size = 70_000
     vectors = np.repeat(unit(size // 7, 3), 7, axis=0) * np.random.default_rng(3).choice([0.9, 1.0], size)[:, None]
     vectors = vectors.astype(np.float32)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from retrieval.index.slots import LATE_ORDINALS, NO_SLOT, Slots
 
 USED = st.sets(st.integers(0, 20)) | st.sets(st.integers(0, 20_000), max_size=50)
-"""Ordinals that have a memory: many of few, and few of many."""
+"""Ordinals with a memory: most of a few, and a few of many."""
 
 
 @given(USED, st.sets(st.integers(20_000, 20_100)), st.integers(0, 5_000))
@@ -30,7 +30,7 @@ def test_slots_ascend_with_the_ordinals_and_lead_back(early: set[int], late: set
 
 
 def test_dense_ordinals_are_their_slots() -> None:
-    """So that nothing is looked up where nothing is gained."""
+    """So that there is no look-up without a gain."""
     slots = Slots(np.array([0, 1, 3]), given_out=5)
     assert slots.are_ordinals
     assert slots.count == 5

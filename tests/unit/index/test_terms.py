@@ -1,4 +1,4 @@
-"""Postings that follow the writes since they were fetched, against postings made of everything that is alive."""
+"""Postings updated by writes since they were fetched, against postings of all live memories."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def packed(bags: dict[int, Bag]) -> PackedPostings:
 def test_postings_are_those_of_what_is_alive(
     bags: list[Bag], steps: list[tuple[str, int]], before: int, is_packed: bool
 ) -> None:
-    """However additions, removals and questions follow; the first slots were packed, or there when terms were fetched.
+    """For any order of additions, removals and queries; the first slots were packed, or existed at the fetch.
 
-    Packed postings are taken in when somebody asks for them.
+    Packed postings are loaded when requested.
     """
     columns = Columns(Slots(np.arange(SLOTS), given_out=SLOTS))
     columns.ensure(SLOTS)

@@ -1,4 +1,4 @@
-"""What a memory must be before it is written, from whatever door it comes."""
+"""Checks of a memory before it is written, whichever way it comes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_bad_memory_rejects_itself_and_no_other(fields: dict[str, Any], error:
 
 
 def test_names_that_are_empty_are_none() -> None:
-    """A memory of no document is one of its own, however that is said; so it is the same memory."""
+    """No document can be written in several ways, all of which give the same memory."""
     given = MemoryInput(id="a", text="x", title="", speaker="", session_id="", document_id="")
     (draft,) = drafts_of([given], {})
     (plain,) = drafts_of([MemoryInput(id="a", text="x")], {})
@@ -43,7 +43,7 @@ def test_names_that_are_empty_are_none() -> None:
 
 
 def test_far_too_much_metadata_are_refused_before_they_are_decoded() -> None:
-    """What stands in them, such as a number that cannot be decoded, is not looked at."""
+    """Their content, such as a number that cannot be decoded, is not read."""
     numbers = b"1," * 200_000 + b"1e999"
     refused = parse_memory(b'{"text": "a", "metadata": {"a": [' + numbers + b"]}}", 3)
     assert isinstance(refused, InvalidInput)

@@ -1,4 +1,4 @@
-"""What is taken out of a query before it is logged, and what an entry then holds."""
+"""Redaction of a query before it is logged, and the resulting entry."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_query_made_to_be_slow_does_not_take_for_ever(piece: str) -> None:
     ],
 )
 def test_filters_are_withheld_whole(filters: dict[str, Any]) -> None:
-    """With a part of them taken out they would be other filters."""
+    """Partly redacted, they would be different filters."""
     given = msgspec.convert(filters, Filters)
     assert redacted_filters(given, QueryLogSettings().redact) is None
     assert redacted_filters(given, []) == given
@@ -114,7 +114,7 @@ def test_an_entry_withholds_filters_with_something_to_redact() -> None:
 
 
 def test_an_entry_without_text_tells_repeats_apart_from_others() -> None:
-    """By a hash that another key makes another."""
+    """By a hash that differs with another key."""
     settings = QueryLogSettings(redact=("all",), store_results=False)
     one, again, other = (entry_of(searched(query), settings, b"key") for query in ("Where?", "Where?", "Who?"))
     assert (one.query, one.query_chars, one.results) == (None, 6, None)

@@ -1,4 +1,4 @@
-"""BM25 of memories, of turns in their context, and what they cover of a query: by hand and by its properties."""
+"""BM25 of memories and of turns in context, and their coverage of a query: by hand and by properties."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from retrieval.legs.bm25_scoring import (
 from tests.okapi import Said, best
 
 Texts = Mapping[int, Mapping[int, int]]
-"""How often each term stands in each memory, by ordinal."""
+"""The frequency of each term in each memory, by ordinal."""
 
 
 def index(texts: Texts, *, padding: int = 0) -> Postings:
-    """Postings over all memories, each of which has `padding` terms that nobody asks for."""
+    """Postings over all memories, each with `padding` terms outside any query."""
     lengths = {doc: padding + sum(counts.values()) for doc, counts in texts.items()}
     terms: dict[int, TermPostings] = {}
     for term in {term for counts in texts.values() for term in counts}:
@@ -65,7 +65,7 @@ def alone(query: TermQuery) -> dict[int, float]:
 
 
 # Four memories of 10 terms each; the average is 10, so b = 10 / 40 and the length changes nothing: the
-# saturation is K1 * (1 - b + b) = 1.2. Term 7 stands in memories 1 and 4, term 8 in memory 3.
+# saturation is K1 * (1 - b + b) = 1.2. Term 7 is in memories 1 and 4, term 8 in memory 3.
 HAND = {1: {7: 1}, 2: {}, 3: {8: 2}, 4: {7: 3}}
 IDF_7 = math.log(1 + (4 - 2 + 0.5) / (2 + 0.5))
 IDF_8 = math.log(1 + (4 - 1 + 0.5) / (1 + 0.5))
@@ -105,7 +105,7 @@ def test_scores_in_context_by_hand() -> None:
 
 
 def test_without_saturation_each_term_counts_once() -> None:
-    """With k1 = 0, also in a turn that has nothing of some term, itself or beside it."""
+    """With k1 = 0, also in a turn without some term, in itself or its neighbours."""
     query = replace(hand_query(), k1=0.0)
     assert alone(query) == pytest.approx({1: IDF_7, 3: IDF_8, 4: IDF_7}, rel=1e-12)
     got = score_in_context(query, dict.fromkeys((1, 2, 3, 4), 10), [[1, 2], [3, 4]], share=1.0)
@@ -173,7 +173,7 @@ def test_a_neighbour_s_term_raises_a_score_and_never_as_far_as_the_turn_s_own(
 
 
 def with_term(texts: Mapping[int, Mapping[int, int]], doc: int, term: int, query: TermQuery, padding: int) -> TermQuery:
-    """The query as if the term stood once more in a memory, with the idf and the average that it had."""
+    """The query as if a memory had the term once more, with the old idf and average."""
     more = {**texts, doc: {**texts[doc], term: texts[doc].get(term, 0) + 1}}
     changed = weigh(index(more, padding=padding))
     idf = {tuple(each.postings.docs.tolist()): each.idf for each in query.terms}
@@ -203,7 +203,7 @@ def test_equal_turns_have_equal_scores(terms: int, sessions: int, length: int) -
 
 @given(SESSIONS, st.integers(1, 30))
 def test_no_score_is_above_what_is_attainable(texts: Texts, padding: int) -> None:
-    """Neither alone nor in context; a term that no memory has makes more attainable."""
+    """Neither alone nor in context; a term in no memory raises the bound."""
     assume(any(texts.values()))
     found = index(texts, padding=padding)
     terms = list(found.terms)

@@ -1,4 +1,4 @@
-"""The best memories without scoring all: the same as those of all scores, and for less."""
+"""The best memories without scoring all: the same result as scoring all, with less work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def postings(
 
 
 def found_in(query: TermQuery) -> list[int]:
-    """The memories that have something of a query."""
+    """The memories that have a term of a query."""
     return sorted(
         {doc for docs in (*(term.postings.docs for term in query.terms), query.period_docs) for doc in docs.tolist()}
     )
@@ -104,9 +104,9 @@ def weighed(of_terms: Sequence[Sequence[int]], memories: int) -> TermQuery:
 
 @pytest.mark.parametrize(("count", "is_looked_at"), [(10, False), (60, True)])
 def test_a_common_term_is_looked_up_for_the_memories_of_a_rare_one(count: int, is_looked_at: bool) -> None:
-    """Its other postings are left alone; where the rare ones do not fill the answer, they are not.
+    """Its other postings are skipped, unless the rare terms do not fill the answer.
 
-    A memory that the term adds far more to than its bound says is found only if it is looked at.
+    A memory that gains far more from the term than its bound allows is only found if it is scored.
     """
     memories = 40_000
     query = weighed([range(0, memories, 800), range(memories // 2)], memories)

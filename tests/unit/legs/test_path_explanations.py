@@ -58,7 +58,7 @@ def test_a_name_of_which_the_query_has_a_part_may_be_meant() -> None:
 
 
 def test_names_and_ids_stay_as_they_are_written() -> None:
-    """Whatever stands in them, and wherever in the sentence they stand."""
+    """Whatever they contain, and wherever they are in the sentence."""
     assert describe([Link(50)], IDS, {50: "Smith , Sons"}) == (
         "The query speaks of Smith , Sons, and this memory names Smith , Sons."
     )

@@ -1,4 +1,4 @@
-"""The compiled library: what an array must be, and what is said when it is missing or not one for this machine."""
+"""The compiled library: checks of arrays, and the errors if it is missing or for another machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.processes import ROOT, new_data_dir, python
 
 LIBRARY = file_name(LEVELS[0])
 MACHINE = slice(18, 20)
-"""Of an ELF file: for which processors it is."""
+"""Offset of the machine type in an ELF file."""
 
 
 @pytest.mark.parametrize("is_writable", [True, False])
@@ -33,7 +33,7 @@ def test_only_the_address_of_a_contiguous_array_is_given(is_writable: bool) -> N
 
 
 def classify(native_folder: Path) -> subprocess.CompletedProcess[str]:
-    """A command that needs the library, with another folder in the place of `native/`."""
+    """A command that needs the library, with another folder instead of `native/`."""
     command = ("-m", "retrieval.cli", "classify", "Who is Ann?")
     paths = os.pathsep.join((str(native_folder.parent), str(ROOT)))
     with new_data_dir() as data:

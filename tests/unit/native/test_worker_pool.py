@@ -1,4 +1,4 @@
-"""C threads that coroutines wait for: many jobs at once, callers that are cancelled, closing."""
+"""C threads that coroutines wait for: many concurrent jobs, cancelled callers, closing."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_closing(many: QuantizedVectors) -> None:
     assert all(isinstance(answer, asyncio.CancelledError) for answer in answers)
     with pytest.raises(RuntimeError, match="closed"):
         await many.nearest(mask, query, 10, breadth=100, workers=workers)
-    until(lambda: threads() <= before)  # the system lists one for a moment after its end
+    until(lambda: threads() <= before)  # the system lists a thread for a moment after its end
 
 
 def threads() -> set[int]:

@@ -1,4 +1,4 @@
-"""The never-worse gate: what it lets pass, what it refuses and why."""
+"""The never-worse gate: what it passes, what it refuses, and why."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def report(
 
 
 def test_as_good_is_good_enough() -> None:
-    """Not worse is what it asks, not better; the report says what was measured of what."""
+    """It requires not worse, not better; the report says what was measured."""
     found = report([0.5] * 60, [0.5] * 60)
     assert (found.passed, found.reasons, found.n, found.folds) == (True, [], 60, 5)
     assert (found.candidate, found.candidate_sha256) == ("mine@2", CANDIDATE.fingerprint)

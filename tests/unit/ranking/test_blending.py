@@ -1,4 +1,4 @@
-"""Two orders made one, with hand-computed numbers."""
+"""Blending two orders, with hand-computed numbers."""
 
 from __future__ import annotations
 

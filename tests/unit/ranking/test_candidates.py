@@ -1,4 +1,4 @@
-"""The features of candidates: by hand, whatever the evidence is, and what must not matter to them."""
+"""The features of candidates: by hand, for any evidence, and invariances."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def candidates(draw: st.DrawFn) -> CandidateInputs:
 
 @given(evidences(), candidates())
 def test_features_are_finite_whatever_the_legs_found(found: QueryPerformanceFeatures, known: CandidateInputs) -> None:
-    """Also of candidates that no leg found, and where a leg found others that are no candidates."""
+    """Also of candidates that no leg found, and if a leg found others that are not candidates."""
     described = describe(found, known)
     rows, of_kind = described.rows, described.corpus
     assert sorted(described.top_rows.tolist()) == list(range(len(known.ids)))
@@ -269,7 +269,7 @@ def test_the_scale_of_bm25_and_of_the_graph_does_not_matter(
 def test_names_of_ids_speakers_and_sessions_do_not_matter(
     found: QueryPerformanceFeatures, known: CandidateInputs
 ) -> None:
-    """Only which of them are the same; an ordering by id would be another."""
+    """Only which of them are equal; by id the order would differ."""
     names = dict(zip(POOL, reversed(POOL), strict=True))
     renamed = {leg: LegScores([names[each] for each in of.ids], of.scores) for leg, of in legs(found).items()}
     other = structs.replace(
@@ -284,7 +284,7 @@ def test_names_of_ids_speakers_and_sessions_do_not_matter(
 
 
 def test_lengths_count_against_each_other_only() -> None:
-    """Texts all three times as long are of another kind, and no other candidates."""
+    """Texts that are all three times as long change the corpus features, but not the candidates'."""
     some = example(3)
     counts = [4, 9, 14, 29, 99]
     known = permuted(some.known, range(5))

@@ -1,4 +1,4 @@
-"""Which memories say the same, and which only look like it."""
+"""Which memories are duplicates, and which only look like it."""
 
 import random
 
@@ -92,7 +92,7 @@ def test_texts_under_two_titles_never_say_the_same(other: str) -> None:
 
 @pytest.mark.parametrize("other", [LONG, f"so {LONG}"], ids=["same", "near"])
 def test_the_title_of_a_chat_does_not_tell_its_messages_apart(other: str) -> None:
-    """The same message in two chats; a title that a message has is none for a text that it is folded with."""
+    """The same message in two chats; a message's title does not apply to a text merged with it."""
     candidates = [
         Said(id="0", text=LONG, title="Holidays", kind="message"),
         Said(id="1", text=other, title="Cabins", kind="message"),

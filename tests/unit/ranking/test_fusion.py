@@ -34,7 +34,7 @@ def test_scores_are_the_formula_worked_by_hand() -> None:
 
 
 def test_unit_weights_agree_with_ranx() -> None:
-    """In a process of its own, where ranx need not be compiled (20 s) and may warn."""
+    """In a separate process, where ranx need not be compiled (20 s) and may warn."""
     done = python("-W", "ignore", "-c", RANX, json.dumps(RANKINGS), NUMBA_DISABLE_JIT="1")
     actual = {one.id: one.score for one in weighted_rrf(RANKINGS, ONES)}
     assert actual == pytest.approx(json.loads(done.stdout))

@@ -1,4 +1,4 @@
-"""Where a leg's ranking says nothing any more, it has no say."""
+"""The part of a leg's ranking that is noise is cut."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ SCORES = st.lists(st.floats(-1, 1), max_size=30).map(lambda scores: sorted(score
 def test_what_is_left_is_the_head_of_a_ranking(
     vector: list[float], bm25: list[float], graph: list[float], vector_noise: float, bm25_noise: float
 ) -> None:
-    """It has no gaps and is empty only where there was nothing; a wider profile leaves more."""
+    """It is a prefix, and only empty if there was nothing; a wider profile keeps more."""
     rankings = {
         Leg.VECTOR: ranking(*vector),
         Leg.BM25: ranking(*(5 * abs(score) for score in sorted(bm25, key=abs, reverse=True))),

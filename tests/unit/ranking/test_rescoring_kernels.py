@@ -81,7 +81,7 @@ def plain(evidence: QueryPerformanceFeatures, known: CandidateInputs) -> tuple[D
 @given(st.integers(0, 10_000), st.integers(1, 150), st.booleans(), st.sampled_from(["", "vector", "bm25", "graph"]))
 @settings(max_examples=80)
 def test_features_of_candidates(seed: int, candidates: int, embedded: bool, lost: str) -> None:
-    """Codes of speakers and sessions may be any numbers; a leg may have failed and found what is gone by now."""
+    """Codes of speakers and sessions may be any numbers; a leg may have failed, or found memories deleted since."""
     some, rng = example(seed, candidates=candidates), np.random.default_rng(seed)
     codes = np.append(rng.permutation(2**31 - 1 - np.arange(9)), NONE).astype(np.int32)
     known = structs.replace(
@@ -167,7 +167,7 @@ def test_cosines_of_other_dimensions_are_refused() -> None:
         cosines(np.zeros((2, 8), np.float32), np.zeros(7, np.float32))
 
 
-# What strings of a column say
+# Strings of a column
 
 strings = st.none() | st.text("ab c-", max_size=8)
 

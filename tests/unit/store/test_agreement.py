@@ -1,4 +1,4 @@
-"""How much two rankings agree, against numbers worked out by hand."""
+"""The agreement of two rankings, against numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_rank_biased_overlap(one: str, other: str, p: float, expected: float) ->
     [
         ("abcd", "abcd", 1.0),
         ("abcd", "dcba", -1.0),
-        # of (a b) (a c) (b c) one is turned round
+        # one of (a b) (a c) (b c) is reversed
         ("abc", "acb", 1 / 3),
         # only b and d are common
         ("abd", "dxb", -1.0),
@@ -81,7 +81,7 @@ def test_both_rankings_count_alike_and_only_equal_ones_agree_wholly(one: list[st
 
 @given(RANKINGS.filter(lambda ranking: len(ranking) > 2))
 def test_a_change_further_up_weighs_more(ranking: list[str]) -> None:
-    """Two neighbours that change places cost the more the higher they stand."""
+    """Swapping two neighbours costs more at higher ranks."""
     agreements = []
     for at in range(len(ranking) - 1):
         changed = [*ranking[:at], ranking[at + 1], ranking[at], *ranking[at + 2 :]]

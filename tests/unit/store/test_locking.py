@@ -1,4 +1,4 @@
-"""The locks by which a session, or a memory and what supersedes it, are not written at the same time."""
+"""The locks against concurrent writes of a session, or of a memory and one that supersedes it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_times_quantities_ordinals_and_words_are_none(word: str) -> None:
     ],
 )
 def test_a_list_without_spaces_has_its_members(word: str, members: list[str]) -> None:
-    """Besides itself, as a compound number is written so, too; but not the parts of a path."""
+    """Besides itself, as compound numbers are written like this, too; but not the parts of a path."""
     assert find_identifiers(word) == [word, *members]
 
 

@@ -1,4 +1,4 @@
-"""Which times queries speak of, told on Thursday 15 June 2023 at 18:30."""
+"""The times that queries mean, asked on Thursday 15 June 2023 at 18:30."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from retrieval.text.time.periods import Period, find_periods
 
 ASKED_AT = datetime(2023, 6, 15, 18, 30, tzinfo=UTC)
 
-# The query, where the expression stands in it, and the interval: days as dates, other moments with their time.
+# The query, the expression in it, and the interval: days as dates, other moments with their time.
 ONE_PERIOD = [
     # Days
     ("Who came to dinner on May 3, 2023?", "May 3, 2023", "2023-05-03/2023-05-04"),
@@ -94,7 +94,7 @@ ONE_PERIOD = [
     ("steps of Jan-Mar 2022", "Jan-Mar 2022", "2022-01-01/2022-04-01"),
     ("steps, December to January 2022", "December to January 2022", "2021-12-01/2022-02-01"),
     ("runs from 2021 to now", "from 2021 to now", "2021-01-01/2023-06-16"),
-    # Told from now
+    # Relative to now
     ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
     ("What did I eat yesterday?", "yesterday", "2023-06-14/2023-06-15"),
     ("Yesterday's meeting: who took notes?", "Yesterday", "2023-06-14/2023-06-15"),
@@ -177,7 +177,7 @@ ONE_PERIOD = [
     ("What has Kim cooked lately?", "lately", "2023-05-16/2023-06-16"),
     ("What has Kim recently cooked?", "recently", "2023-05-16/2023-06-16"),
     ("What had Kim recently cooked in May 2022?", "May 2022", "2022-05-01/2022-06-01"),
-    # Told from a date
+    # Relative to a date
     ("the week before August 3, 2022", "the week before August 3, 2022", "2022-07-27/2022-08-03"),
     ("the weekend before August 3, 2022", "the weekend before August 3, 2022", "2022-07-30/2022-08-01"),
     ("the weekend after August 3, 2022", "the weekend after August 3, 2022", "2022-08-06/2022-08-08"),
@@ -189,7 +189,7 @@ ONE_PERIOD = [
     ("on the Sunday after October 25, 2022", "Sunday after October 25, 2022", "2022-10-30/2022-10-31"),
     ("last weekend before April 10, 2022", "last weekend before April 10, 2022", "2022-04-02/2022-04-04"),
     ("last Friday on 5 May, 2022", "last Friday on 5 May, 2022", "2022-04-29/2022-04-30"),
-    # Open to a side
+    # Open on one side
     ("What changed since May?", "since May", "2023-05-01/2023-06-16"),
     ("What changed since last Tuesday?", "since last Tuesday", "2023-06-13/2023-06-16"),
     ("What changed since Tuesday?", "since Tuesday", "2023-06-13/2023-06-16"),

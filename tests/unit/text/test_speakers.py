@@ -1,4 +1,4 @@
-"""Whom a query names, and who is an assistant."""
+"""The speakers that a query names, and which speakers are assistants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times of other languages mean what the English beside them in the list means."""
+"""Times in other languages mean the same as the English beside them in the list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What feedback says is worth finding, and that clicks are corrected for where a memory stood."""
+"""Gains from feedback, with clicks corrected for the memory's rank."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def judged(
 
 
 def test_a_click_counts_the_inverse_of_how_likely_its_place_is_looked_at() -> None:
-    """At the third place of (1/rank)^1 it counts 3, beside 1 at the first; the search weighs the most of it."""
+    """At the third rank it counts 3 with (1/rank)^1, at the first 1; the greatest is the search's weight."""
     gained = gained_of(judged(clicked=frozenset({"a", "c"})), position_bias=1.0)
     assert gained.gains == {"a": pytest.approx(1 / 3), "c": 1.0}
     assert gained.weight == 3.0
@@ -64,7 +64,7 @@ def test_a_click_is_clipped_at_ten() -> None:
 
 
 def test_what_is_said_outweighs_a_click() -> None:
-    """Irrelevant is worth nothing, a rating what it is; what nobody clicked says nothing either way."""
+    """Irrelevant gains 0, a rating its value; a memory without a click is no evidence."""
     said = judged(
         clicked=frozenset({"a", "b"}),
         irrelevant=frozenset({"b"}),
@@ -105,7 +105,7 @@ def clicked_searches(position_bias: float) -> list[SavedQuery]:
     """Searches whose answers favoured the vector leg, as their clicks tell of them.
 
     For two in five the vector leg is right and the relevant memory was shown first; for three in five BM25 is, and
-    it was shown at place 9. A place is looked at with probability 1 / rank, and what is relevant there is clicked.
+    it was shown at rank 9. Users look at a rank with probability 1 / rank, and click a relevant memory there.
     """
     rng = random.Random(0)
     queries = []
@@ -129,7 +129,7 @@ def clicked_searches(position_bias: float) -> list[SavedQuery]:
 
 @pytest.mark.parametrize(("position_bias", "better"), [(1.0, Leg.BM25), (0.0, Leg.VECTOR)])
 def test_clicks_corrected_for_their_places_find_the_better_leg(position_bias: float, better: Leg) -> None:
-    """BM25 is right more often, and clicks taken as they are say the opposite."""
+    """BM25 is right more often, and uncorrected clicks suggest the opposite."""
     queries = clicked_searches(position_bias)
     even = Recipe(weights={Leg.VECTOR: 0.45, Leg.BM25: 0.45, Leg.GRAPH: 0.1}, rrf_k=5, fan_out=40)
     fitter = Fitter(data_of(queries, replace(BASE, fixed=even)), np.arange(len(queries)))

@@ -1,4 +1,4 @@
-"""What is told of a tuning: sentences, tables, the page."""
+"""The report of a tuning: sentences, tables, the page."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_nothing_better_is_told(better: Tuning) -> None:
 
 
 def test_reliability_bins_by_confidence() -> None:
-    """Three in four of the sure ones are right; with few labels there is no diagram."""
+    """Three in four of the certain ones are right; with few labels there is no diagram."""
     bins = reliability_of(queries())
     assert bins is not None
     (only,) = bins

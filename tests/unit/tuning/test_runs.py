@@ -1,4 +1,4 @@
-"""The files of saved queries: they grow, survive an end in the middle, and are not taken for what they are not."""
+"""The files of saved queries: they grow, survive interruptions, and are not used for other data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_a_torn_last_line_is_dropped_and_written_again(tmp_path: Path) -> None:
-    """What was written before the end came stays."""
+    """Lines written before the interruption stay."""
     file = RunFile(tmp_path / "toy.jsonl", "key")
     with file.appending() as add:
         add(saved(1))

@@ -1,4 +1,4 @@
-"""The search: it finds the leg that is right, for each intent, and finds nothing where there is nothing."""
+"""The search: it finds the best leg for each intent, and nothing if there is nothing to find."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_profile_bit_for_bit() -> None:
 
 
 def test_a_fit_sees_only_its_rows() -> None:
-    """What the other queries want makes no difference."""
+    """The other queries make no difference."""
     rng = random.Random(5)
     ours = [query(number, rng, Leg.BM25) for number in range(40)]
     others = [[query(40 + number, rng, leg) for number in range(40)] for leg in (Leg.VECTOR, Leg.GRAPH)]
@@ -74,7 +74,7 @@ def test_a_fit_sees_only_its_rows() -> None:
 
 
 def test_learned_weights_are_trusted_as_far_as_they_help() -> None:
-    """Which leg is right differs by query and only the learned weights know."""
+    """The best leg differs by query, and only the learned weights know it."""
     rng = random.Random(6)
     queries = []
     for number in range(80):
