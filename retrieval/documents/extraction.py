@@ -180,7 +180,7 @@ def _form(content: bytes, media_type: str | None) -> Form:
     name = _without_parameters(media_type)
     form = MEDIA_TYPES.get(name) or ("code" if name.startswith("text/") else None)
     if form is None:
-        raise InvalidInput(f"cannot be read; what can is text/* and {', '.join(MEDIA_TYPES)}", loc=("media_type",))
+        raise InvalidInput(f"cannot be read; supported are text/* and {', '.join(MEDIA_TYPES)}", loc=("media_type",))
     if found is None:
         _refuse_binary(content)
     if found != form and (found or form in _NAMES):
@@ -206,7 +206,7 @@ def _packed_form(content: bytes) -> Form | None:
 def _refuse_binary(content: bytes) -> None:
     for mark, what in _BINARY.items():
         if content.startswith(mark):
-            raise InvalidInput(f"cannot be read: it is {what}; what can is {_READ}")
+            raise InvalidInput(f"cannot be read: it is {what}; supported are {_READ}")
 
 
 def _decoded(content: bytes, media_type: str | None, form: Form) -> tuple[str, str | None]:

@@ -72,9 +72,7 @@ def parse_parts(text: str) -> list[str]:
     parts = list(dict.fromkeys(part.strip() for part in text.split(",")))
     for part in parts:
         if part not in ABLATIONS:
-            raise InvalidInput(
-                f"{part!r} cannot be switched off; what can: {', '.join(ABLATIONS)}, or all of them: all"
-            )
+            raise InvalidInput(f"{part!r} cannot be switched off; choose from: {', '.join(ABLATIONS)}, or all")
     return parts
 
 

@@ -165,7 +165,7 @@ def versus_tables(figures: Figures) -> list[Table]:
 
 def stage_tables(figures: Figures) -> list[Table]:
     """Stages of the ranking against each other."""
-    return _tests("stages: what each brings", figures.stages)
+    return _tests("stages: what each adds", figures.stages)
 
 
 def outcome_tables(figures: Figures) -> list[Table]:
@@ -183,7 +183,7 @@ def outcome_tables(figures: Figures) -> list[Table]:
 
 def ablation_tables(figures: Figures) -> list[Table]:
     """`adaptive` against itself without a part."""
-    return _tests("ablations: what each part brings to adaptive", figures.ablations)
+    return _tests("ablations: what each part adds to adaptive", figures.ablations)
 
 
 def running_table(running: Sequence[Running]) -> Table:

@@ -99,15 +99,15 @@ def _figures(figures: Figures, name: str) -> Iterator[Part]:
         yield from _won(figures.versus, figures, name, f"Queries that {judged} wins, ties and loses against each other")
         yield Part(tables=versus_tables(figures), judged=judged, fold="paired tests")
     if figures.stages:
-        chart = _differences_chart(figures.stages, f"{name}: what each stage brings")
+        chart = _differences_chart(figures.stages, f"{name}: what each stage adds")
         yield Part(svg=chart, caption="What each stage of the ranking brings")
         yield from _won(figures.stages, figures, name, "Queries that a stage wins, ties and loses against another")
         yield Part(tables=stage_tables(figures), judged=judged)
     if figures.outcomes:
         yield Part(tables=outcome_tables(figures), judged=judged, fold="queries won, tied and lost")
     if figures.ablations:
-        chart = _differences_chart(figures.ablations, f"{name}: what each part brings")
-        yield Part(svg=chart, caption="What each part brings: adaptive less adaptive without it")
+        chart = _differences_chart(figures.ablations, f"{name}: what each part adds")
+        yield Part(svg=chart, caption="What each part adds: adaptive less adaptive without it")
         yield Part(tables=ablation_tables(figures), judged=judged)
     if figures.budgets:
         packed = {cell.system for cell in figures.budgets}

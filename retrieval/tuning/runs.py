@@ -141,7 +141,7 @@ class RunFile:
             try:
                 saved = decoder.decode(line)
             except msgspec.DecodeError as exc:
-                raise InvalidInput(f"{self.path}:{number}: {exc}; delete the file to start over") from exc
+                raise InvalidInput(f"{self.path}:{number}: {exc}; delete the file to run the queries again") from exc
             found[saved.id] = saved
         return found
 

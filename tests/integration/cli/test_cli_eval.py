@@ -239,7 +239,7 @@ def test_eval_says_where_the_folder_belongs_that_ablate_took(folder: Path) -> No
     ("options", "message"),
     [
         (["--profiles", "mine,mine"], "profile 'mine' is named twice"),
-        (["--ablate", "grpah"], "'grpah' cannot be switched off; what can: vector, bm25, graph"),
+        (["--ablate", "grpah"], "'grpah' cannot be switched off; choose from: vector, bm25, graph"),
         (["--modes", "bm25", "--ablate"], "ablations are compared with mode adaptive"),
         (["--budgets", "512,much"], "budgets are whole numbers of tokens"),
         (["--seed", "-1"], "-1 is not in the range x>=0"),

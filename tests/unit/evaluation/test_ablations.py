@@ -74,7 +74,7 @@ def test_ablated_profiles_have_names_that_requests_can_ask_for() -> None:
 def test_parts_are_parsed() -> None:
     """`all` is all of them; an unknown one is named with those that there are."""
     assert parse_parts("all") == list(ABLATIONS)
-    with pytest.raises(InvalidInput, match=r"'graf' cannot be switched off; what can: vector, bm25, graph"):
+    with pytest.raises(InvalidInput, match=r"'graf' cannot be switched off; choose from: vector, bm25, graph"):
         parse_parts("vector,graf")
 
 

@@ -242,7 +242,7 @@ def test_the_reports_of_stages() -> None:
         print_report(one, Console(file=out, width=200))
     print_macro(found.macro, found.sets, Console(file=out, width=200))
     for part in (
-        "stages: what each brings (n=3)",
+        "stages: what each adds (n=3)",
         "rrf-adaptive - rrf-fixed",
         "stages: queries won/tied/lost",
     ):
