@@ -6,7 +6,7 @@ import select
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
 import orjson
@@ -49,13 +49,23 @@ LOCK_TIMEOUT_MS = 30_000
 MOST_PREPARED = 300
 """Prepared statements per connection; more than exist, counting the filter combinations that callers use."""
 
+# A limit that the role or the database sets would end what takes minutes, such as an export or building a vector index.
+# PostgreSQL 16 does not have this setting.
+_ENDLESS_TRANSACTIONS: LiteralString = """
+    case when current_setting('transaction_timeout', true) <> '0' then set_config('transaction_timeout', '0', false) end
+"""
+
 # psycopg cannot parse times in any other date style.
-_SINGLE = "select set_config('datestyle', 'ISO', false), set_config('lock_timeout', %(lock_timeout)s, false)"
+_SINGLE: LiteralString = (
+    "select set_config('datestyle', 'ISO', false), set_config('lock_timeout', %(lock_timeout)s, false), "
+    + _ENDLESS_TRANSACTIONS
+)
 
 # READ COMMITTED, whatever the database's default: writers see what was committed while they waited for a lock.
 # Generic plans: every statement is a lookup by key whose plan does not depend on the values, and replanning one of the
 # graph's statements costs more than running it.
-_SESSION = """
+_SESSION: LiteralString = (
+    """
     select set_config('statement_timeout', %(statement_timeout)s, false),
            set_config('lock_timeout', %(lock_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
@@ -64,8 +74,10 @@ _SESSION = """
            set_config('timezone', 'UTC', false),
            set_config('datestyle', 'ISO', false),
            set_config('plan_cache_mode', 'force_generic_plan', false),
+           """ + _ENDLESS_TRANSACTIONS + """,
            'halfvec'::regtype::oid, 'halfvec[]'::regtype::oid
-"""
+    """
+)  # fmt: skip
 
 
 class Pool(AsyncConnectionPool[Connection]):

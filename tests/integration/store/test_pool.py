@@ -57,6 +57,15 @@ async def test_writers_see_what_they_waited_for_whatever_the_databases_isolation
             assert await (await writer.execute(ask)).fetchone() == (1,)
 
 
+async def test_transactions_have_no_time_limit_whatever_the_databases(database_url: str) -> None:
+    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(f"alter database {database} set transaction_timeout = '1h'")
+    async with await connect(database_url) as single, open_pool(database_url, 4) as pool, pool.connection() as pooled:
+        for conn in (single, pooled):
+            assert await (await conn.execute("show transaction_timeout")).fetchone() == ("0",)
+
+
 async def test_vectors_go_in_and_out(pool: Pool) -> None:
     vector = np.array([0.5, -0.25, 2.0], dtype=np.float32)
     async with pool.connection() as db:
