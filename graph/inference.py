@@ -88,7 +88,8 @@ def _stated(graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[in
     ranked: list[tuple[int, int, Stated]] = []
     for place, entity in enumerate(graph.relations.related(entities)):
         for way in graph.relations.of(entity):
-            there = (edge for edge in way[: SCANNED * each_way] if eligible[edge.doc])
+            read = way[: SCANNED * each_way]  # also of memories that were added after the mask was made
+            there = (edge for edge in read if edge.doc < len(eligible) and eligible[edge.doc])
             ranked += [(rank, place, edge) for rank, edge in enumerate(islice(there, each_way))]
     ranked.sort()
     return [edge for _, _, edge in ranked[:most]]

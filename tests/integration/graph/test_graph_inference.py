@@ -62,6 +62,13 @@ def followed(edges: Sequence[JoinedEdge]) -> list[str]:
     return shown([edge for edge in edges if edge.rule is not None])
 
 
+async def test_relations_of_memories_added_since_a_search_began_do_not_count(conn: AsyncConnection[Any]) -> None:
+    """Its mask is shorter than the graph then."""
+    await add(conn, ("ann", "met", "bob"), ("ann", "met", "cat"), ("bob", "met", "dan"))
+    graph, seen = await graph_of(conn, NS)
+    assert shown(joined(graph, seen[:2], {ANN: 1.0}, rules=[])) == ["Ann —met→ Bob"]
+
+
 async def test_stated_relations_both_ways(conn: AsyncConnection[Any]) -> None:
     await add(conn, ("ann", "met", "bob"), ("cat", "Likes", "ann"), ("cat", "met", "dan"), ("ann", "met", "bob"))
     assert await around(conn, {ANN: 0.5}) == [
