@@ -123,7 +123,7 @@ function Empty() {
         A namespace appears with its first memory. Add one: <code>trivet add "Dana moved to Porto." -n notes</code>, or
         fill one from a file: <code>trivet import chat.json -n notes</code>. Then{" "}
         <button type="button" class="link" onClick={() => location.reload()}>
-          look again
+          reload this page
         </button>
         .
       </p>
@@ -140,7 +140,13 @@ function ThemeSwitch() {
   }, [theme]);
   const advance = (): void => setTheme(() => THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!);
   return (
-    <button type="button" class="theme quiet" onClick={advance} aria-label={`Colours: ${theme}. Change`}>
+    <button
+      type="button"
+      class="theme quiet"
+      onClick={advance}
+      title={`Theme: ${theme}`}
+      aria-label={`Theme: ${theme}. Change`}
+    >
       {theme === "auto" ? "◐" : theme === "light" ? "○" : "●"}
     </button>
   );

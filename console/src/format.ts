@@ -37,4 +37,4 @@ export function withoutName(text: string, speaker: string | null): string {
   return speaker && text.startsWith(`${speaker}: `) ? text.slice(speaker.length + 2) : text;
 }
 
-export const milliseconds = (ms: number): string => (ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`);
+export const milliseconds = (ms: number): string => (ms < 10 ? `${ms.toFixed(1)} ms` : `${count(Math.round(ms))} ms`);

@@ -39,11 +39,11 @@ export function KeyForm({ onAccepted }: { onAccepted: () => void }) {
           />
         </label>
         <p id="key-help" class="hint">
-          The server's <code>TRIVET_API_KEY</code>, or a token. It stays in this tab.
+          The server's <code>TRIVET_API_KEY</code>, or a token. It is kept until you close this tab.
         </p>
         {error && <p role="alert">{error}</p>}
         <button type="submit" class="primary">
-          Open
+          Continue
         </button>
       </form>
     </main>

@@ -47,18 +47,18 @@ def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
     ).json()
     expect(page.locator(".bump-main li")).to_have_count(10)
     assert final_order(page) == [result["id"] for result in answer["results"][:10]]
-    pack = page.get_by_label("Text of the pack")
+    pack = page.get_by_label("Pack text")
     expect(pack).to_have_text(answer["context"])
     first = page.locator(".result").first
     expect(first).to_contain_text(answer["results"][0]["text"])
     expect(first.locator(".evidence")).to_contain_text("cosine")
-    expect(first.locator(".evidence")).to_contain_text("It shares “Biscuit” (in")
+    expect(first.locator(".evidence")).to_contain_text("Matches “Biscuit” (in")
     expect(page.get_by_text(f"{answer['tokens_used']:,} of 2,048 tokens")).to_be_visible()
 
 
 def test_dragging_a_weight_changes_the_order(console: Console) -> None:
     page = console.open(ASKED)
-    request = page.get_by_label("Code of the request")  # of the answer shown, as each step of a drag has its own
+    request = page.get_by_label("Request code")  # of the answer shown, as each step of a drag has its own
     for slider, share in (("Vector", 1.0), ("BM25", 0.0), ("Graph", 0.0)):
         drag(page, slider, share)
     expect(request).to_contain_text('"weights":{"vector":1,"bm25":0,"graph":0}')
@@ -68,7 +68,7 @@ def test_dragging_a_weight_changes_the_order(console: Console) -> None:
     drag(page, "Vector", 0.0)
     expect(request).to_contain_text('"weights":{"vector":0,"bm25":1,"graph":0}')
     assert final_order(page) != by_vector
-    page.get_by_role("button", name="Reset").click()
+    page.get_by_role("button", name="Reset all").click()
     expect(request).not_to_contain_text("weights")
 
 
@@ -88,13 +88,13 @@ def test_weights_that_are_refused_can_be_changed_by_keyboard(console: Console) -
 
 def test_two_profiles_are_compared(console: Console) -> None:
     page = console.open(ASKED)
-    page.get_by_role("button", name="Compare two settings").click()
+    page.get_by_role("button", name="Compare settings").click()
     page.get_by_role("combobox", name="Profile", exact=True).select_option("research")
     summary = page.get_by_text("moved,")
     expect(summary).to_contain_text("B: research@1")
     expect(summary).to_contain_text("A: default@3")
     expect(summary).to_contain_text("of 2,048 tokens")
-    page.get_by_role("button", name="Keep B only").click()
+    page.get_by_role("button", name="Keep only B").click()
     expect(page.locator(".verdict")).to_contain_text("research@1")
 
 
@@ -103,7 +103,7 @@ def test_judgements_arrive_as_feedback(console: Console) -> None:
     shown = final_order(page)
     for place, button in ((0, "Relevant"), (1, "Not relevant"), (2, "Relevant")):
         page.locator(".result").nth(place).get_by_role("button", name=button, exact=True).click()
-        expect(page.locator(".toasts")).to_contain_text("Stored as feedback")
+        expect(page.locator(".toasts")).to_contain_text("Feedback saved")
     expect(page.locator(".result [aria-pressed=true]")).to_have_count(3)  # pressed once it is stored
     stored = httpx.get(f"{console.url}/v1/namespaces/{NAMESPACE}/feedback").json()["feedback"]
     of_these = [one for one in stored if one["query"] == QUESTION]
@@ -125,13 +125,13 @@ def test_results_are_of_the_question_above_them(console: Console) -> None:
 
     page.route("**/context", answer)
     box = page.get_by_role("searchbox")
-    for question, said in (("refused", "Too many requests."), ("held", "Reading…")):
+    for question, said in (("refused", "Too many requests."), ("held", "Searching…")):
         box.fill(question)
         with page.expect_request("**/context"):
             page.keyboard.press("Enter")
         expect(page.locator(".ask-how")).to_contain_text(said)
         expect(page.locator(".result")).to_have_count(0)
-        expect(page.get_by_label("Code of the request")).to_have_count(0)
+        expect(page.get_by_label("Request code")).to_have_count(0)
         expect(box).to_be_focused()
     box.fill(QUESTION)
     page.keyboard.press("Enter")
@@ -161,7 +161,7 @@ def test_an_answer_is_of_the_settings_beside_it(console: Console) -> None:
     page.route("**/context", lambda route: held.append(route))
     page.get_by_label("Mode").select_option("bm25")
     page.unroute("**/context")
-    page.get_by_role("button", name="Compare two settings").click()
+    page.get_by_role("button", name="Compare settings").click()
     expect(only("BM25")).to_be_visible()
     page.get_by_role("button", name="A", exact=True).click()
     expect(only("BM25")).to_be_visible()
@@ -170,7 +170,7 @@ def test_an_answer_is_of_the_settings_beside_it(console: Console) -> None:
     page.get_by_role("button", name="B", exact=True).click()
     page.get_by_label("Mode").select_option("graph")
     page.unroute("**/context")
-    page.get_by_role("button", name="Keep B only").click()
+    page.get_by_role("button", name="Keep only B").click()
     expect(only("Graph")).to_be_visible()
 
 
@@ -189,11 +189,11 @@ def test_the_request_can_be_copied_and_run(console: Console) -> None:
     page = console.open(ASKED)
     drag(page, "Token budget", 0.0)
     page.get_by_role("button", name="Python").click()
-    expect(page.get_by_label("Code of the request")).to_contain_text("max_tokens=128,")  # a drag passes other values
-    code = page.get_by_label("Code of the request").inner_text()
+    expect(page.get_by_label("Request code")).to_contain_text("max_tokens=128,")  # a drag passes other values
+    code = page.get_by_label("Request code").inner_text()
     told: dict[str, object] = {}
     exec(code.replace("    print(pack.context)", "    told['pack'] = pack.context"), {"told": told})  # noqa: S102
-    expect(page.get_by_label("Text of the pack")).to_have_text(str(told["pack"]))
+    expect(page.get_by_label("Pack text")).to_have_text(str(told["pack"]))
 
 
 def test_history_is_kept_and_cleared(console: Console) -> None:
@@ -207,7 +207,7 @@ def test_history_is_kept_and_cleared(console: Console) -> None:
     page.get_by_role("button", name="Who is Biscuit?").click()
     expect(page.get_by_role("searchbox")).to_have_value("Who is Biscuit?")
     page.get_by_text("History", exact=True).click()
-    page.get_by_role("button", name="Clear the history").click()
+    page.get_by_role("button", name="Clear history").click()
     expect(page.get_by_text("History", exact=True)).to_have_count(0)
 
 

@@ -62,8 +62,8 @@ def test_the_way_of_an_answer_is_shown(console: Console) -> None:
 
 def test_how_two_entities_are_connected(console: Console) -> None:
     page = console.open(f"graph/{entity_ids(console)['Maya']}")
-    page.get_by_label("How is it connected with").fill("Dafydd")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_label("Path to").fill("Dafydd")
+    page.get_by_role("button", name="Find path").click()
     steps = page.locator(".path-steps").first
     expect(steps).to_contain_text("Maya")
     expect(steps).to_contain_text("Dafydd")
@@ -129,7 +129,7 @@ def test_a_graph_that_is_still_read_is_not_called_empty(console: Console) -> Non
     page, held = console.page, list[Route]()
     page.route("**/graph?*", lambda route: held.append(route))
     page.goto(f"{console.url}/#/{NAMESPACE}/graph")
-    expect(page.get_by_role("heading", name="Reading…")).to_be_visible()
+    expect(page.get_by_role("heading", name="Loading…")).to_be_visible()
     held[0].continue_()
     expect(page.get_by_role("heading", name="in view")).not_to_have_text("0 entities in view")
 
@@ -138,8 +138,8 @@ def test_an_error_stays_with_what_failed(console: Console) -> None:
     ids = entity_ids(console)
     console.page.route("**/paths?*", lambda route: route.fulfill(status=500, json={"detail": "too many steps"}))
     page = console.open(f"graph/{ids['Maya']}")
-    page.get_by_label("How is it connected with").fill("Dafydd")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_label("Path to").fill("Dafydd")
+    page.get_by_role("button", name="Find path").click()
     expect(page.get_by_role("alert")).to_contain_text("too many steps")
     console.page.unroute("**/paths?*")
     page.get_by_role("button", name="Try again").click()
@@ -173,8 +173,8 @@ def test_an_entity_is_found_by_its_very_name(console: Console) -> None:
     path = f"{console.url}/v1/namespaces/names/memories"
     httpx.post(path, json={"memories": [*others, exact]}, timeout=300).raise_for_status()
     page = console.open(f"graph/{entity_ids(console, 'names')['Ana']}", namespace="names")
-    page.get_by_label("How is it connected with").fill("PA")
-    page.get_by_role("button", name="Show").click()
+    page.get_by_label("Path to").fill("PA")
+    page.get_by_role("button", name="Find path").click()
     expect(page.locator(".path-steps")).to_contain_text("PA")
 
 

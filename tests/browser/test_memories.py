@@ -35,7 +35,7 @@ def test_edit_and_delete_with_undo(console: Console) -> None:
     expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
     assert stored(console, FIRST) is None
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.locator(".toasts")).to_contain_text("Restored")
     assert stored(console, FIRST) == edited
 
 
@@ -65,24 +65,24 @@ def test_a_new_statement_supersedes_an_old_one(console: Console) -> None:
     expect(history.first).to_contain_text("superseded")
 
 
-def test_chosen_memories_are_deleted_and_put_back(console: Console) -> None:
+def test_selected_memories_are_deleted_and_restored(console: Console) -> None:
     page = console.open("memories?words=kettle")
     rows = page.locator(".memory-row")
     expect(rows.first).to_be_visible()
-    ids = [str(rows.nth(i).get_by_role("checkbox").get_attribute("aria-label")).removeprefix("Choose ") for i in (0, 1)]
+    ids = [str(rows.nth(i).get_by_role("checkbox").get_attribute("aria-label")).removeprefix("Select ") for i in (0, 1)]
     for memory_id in ids:
-        page.get_by_role("checkbox", name=f"Choose {memory_id}", exact=True).check()
+        page.get_by_role("checkbox", name=f"Select {memory_id}", exact=True).check()
     page.get_by_role("button", name="Delete").click()
     expect(page.locator(".toasts")).to_contain_text("Deleted 2 memories")
     assert [stored(console, memory_id) for memory_id in ids] == [None, None]
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.locator(".toasts")).to_contain_text("Restored")
     assert None not in [stored(console, memory_id) for memory_id in ids]
 
 
-def test_what_was_deleted_before_a_failure_can_be_put_back(console: Console) -> None:
+def test_what_was_deleted_before_a_failure_can_be_restored(console: Console) -> None:
     page = console.open("memories?words=kettle")
-    page.get_by_role("button", name="Choose all shown").click()
+    page.get_by_role("button", name="Select all shown").click()
     deleted: list[str] = []
 
     def first_only(route: Route) -> None:
@@ -96,7 +96,7 @@ def test_what_was_deleted_before_a_failure_can_be_put_back(console: Console) -> 
     expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
     assert stored(console, deleted[0]) is None
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.locator(".toasts")).to_contain_text("Restored")
     assert stored(console, deleted[0]) is not None
     assert all("503" in fault for fault in console.faults)
     console.faults.clear()
@@ -113,9 +113,9 @@ def numbered(console: Console, namespace: str, n: int) -> str:
 
 def delete_one(page: Page, memory_id: str) -> None:
     """Delete a memory in the list."""
-    page.get_by_role("checkbox", name=f"Choose {memory_id}", exact=True).check()
+    page.get_by_role("checkbox", name=f"Select {memory_id}", exact=True).check()
     page.get_by_role("button", name="Delete 1 memory").click()
-    expect(page.get_by_role("checkbox", name=f"Choose {memory_id}", exact=True)).to_have_count(0)
+    expect(page.get_by_role("checkbox", name=f"Select {memory_id}", exact=True)).to_have_count(0)
 
 
 def test_a_deletion_leaves_the_list_where_it_was(console: Console) -> None:
@@ -130,19 +130,19 @@ def test_a_deletion_leaves_the_list_where_it_was(console: Console) -> None:
     delete_one(page, "m070")
     expect(page.get_by_role("button", name="Undo")).to_have_count(2)
     page.get_by_role("button", name="Undo").first.click()
-    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.locator(".toasts")).to_contain_text("Restored")
     expect(page.locator("#timeline-title")).to_contain_text("All 119 memories")
     more.click()
     expect(rows).to_have_count(119)
     expect(page.locator(".list-head")).to_contain_text("All 119,")
     expect(rows.nth(1)).to_contain_text("Note 1.")
-    expect(page.get_by_role("checkbox", name="Choose m070", exact=True)).to_have_count(0)
+    expect(page.get_by_role("checkbox", name="Select m070", exact=True)).to_have_count(0)
 
 
 def test_what_is_gone_already_stops_no_deletion(console: Console) -> None:
     path = numbered(console, "halves", 4)
     page = console.open("memories", namespace="halves")
-    page.get_by_role("button", name="Choose all shown").click()
+    page.get_by_role("button", name="Select all shown").click()
     httpx.delete(f"{path}/m002").raise_for_status()
     page.get_by_role("button", name="Delete 4 memories").click()
     expect(page.locator(".toasts")).to_contain_text("Deleted 3 memories")
@@ -152,15 +152,15 @@ def test_what_is_gone_already_stops_no_deletion(console: Console) -> None:
     console.faults[:] = [fault for fault in console.faults if "404" not in fault]
 
 
-def test_undo_spares_what_was_written_anew(console: Console) -> None:
+def test_undo_spares_what_was_rewritten(console: Console) -> None:
     path = numbered(console, "anew", 2)
     page = console.open("memories", namespace="anew")
-    page.get_by_role("button", name="Choose all shown").click()
+    page.get_by_role("button", name="Select all shown").click()
     page.get_by_role("button", name="Delete 2 memories").click()
     expect(page.locator(".toasts")).to_contain_text("Deleted 2 memories")
     httpx.post(path, json={"memories": [{"id": "m000", "text": "A newer note."}]}).raise_for_status()
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toasts")).to_contain_text("Not put back: 1 memory written anew meanwhile")
+    expect(page.locator(".toasts")).to_contain_text("Not restored: 1 memory rewritten in the meantime")
     assert [memory["text"] for memory in httpx.get(path).json()["memories"]] == ["A newer note.", "Note 1."]
     expect(page.locator(".memory-text")).to_have_text(["Note 1."])
     console.faults[:] = [fault for fault in console.faults if "404" not in fault]
@@ -178,7 +178,7 @@ def test_an_undo_leads_back_only_whoever_stayed(console: Console) -> None:
     page.get_by_role("link", name="Add", exact=True).click()
     page.get_by_label("Text").fill("Half a thought")
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.locator(".toasts")).to_contain_text("Restored")
     expect(page.get_by_label("Text")).to_have_value("Half a thought")
     assert httpx.get(f"{path}/m000").status_code == 200
 
@@ -209,7 +209,7 @@ def test_a_day_begins_at_midnight(console: Console) -> None:
     page = console.open("memories", namespace="midnight")
     page.get_by_label("From").fill("2024-03-01")
     page.get_by_label("To", exact=True).fill("2024-03-02")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("button", name="Apply", exact=True).click()
     rows = page.locator(".memory-row")
     expect(rows).to_have_count(2)
     assert ["Note 1." in rows.nth(0).inner_text(), "Note 2." in rows.nth(1).inner_text()] == [True, True]
@@ -246,7 +246,7 @@ def test_the_list_is_filtered_and_goes_on(console: Console) -> None:
     page.get_by_role("button", name="Load more").click()
     expect(rows).to_have_count(100)
     page.get_by_role("search").get_by_label("Speaker").fill("Haruka")
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("button", name="Apply", exact=True).click()
     expect(page).to_have_url(re.compile("speaker=Haruka"))
     expect(rows.filter(has_not_text="Haruka")).to_have_count(0)
     expect(rows.first).to_contain_text("Haruka")
@@ -293,7 +293,7 @@ def test_what_somebody_said_is_forgotten(console: Console) -> None:
     httpx.post(path, json={"memories": said}, timeout=300).raise_for_status()
     page = console.open("memories?page=forget", namespace="forgetting")
     page.get_by_role("textbox", name="Name").fill("Bo")
-    page.get_by_role("button", name="Show what would go").click()
+    page.get_by_role("button", name="Preview").click()
     expect(page.get_by_text("3 memories would be deleted for good")).to_be_visible()
     sent: list[str] = []
 
@@ -326,8 +326,8 @@ def test_what_is_forgotten_is_what_was_shown(console: Console) -> None:
     path = f"{console.url}/v1/namespaces/shown/memories"
     httpx.post(path, json={"memories": said}, timeout=300).raise_for_status()
     page = console.open("memories?page=forget", namespace="shown")
-    name, show = page.get_by_role("textbox", name="Name"), page.get_by_role("button", name="Show what would go")
-    what, delete = page.get_by_role("combobox", name="What"), page.get_by_role("button", name=re.compile("^Delete"))
+    name, show = page.get_by_role("textbox", name="Name"), page.get_by_role("button", name="Preview")
+    what, delete = page.get_by_role("combobox", name="Delete"), page.get_by_role("button", name=re.compile("^Delete"))
     name.fill("Maya")
     show.click()
     expect(delete).to_have_text("Delete 1 memory")
@@ -363,7 +363,7 @@ def test_numbers_of_the_metadata_are_kept(console: Console) -> None:
     assert edited in httpx.get(f"{path}/a").text
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Undo").click()
-    expect(page.locator(".toasts")).to_contain_text("Put back")
+    expect(page.locator(".toasts")).to_contain_text("Restored")
     assert edited in httpx.get(f"{path}/a").text
 
 
@@ -380,7 +380,7 @@ def test_a_browser_that_rounds_changes_no_metadata(console: Console) -> None:
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Metadata").fill(page.get_by_label("Metadata").input_value().replace("flake", "snow"))
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_role("alert")).to_contain_text("cannot write a number")
+    expect(page.get_by_role("alert")).to_contain_text("cannot keep a number")
     assert httpx.get(f"{path}/a").json()["metadata"] == memory["metadata"]
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Delete").click()
@@ -410,7 +410,7 @@ def test_a_tag_may_have_commas_and_quotes(console: Console) -> None:
     assert httpx.get(f"{path}/a").json()["tags"] == [*tags, "more"]
     page.get_by_role("link", name="All memories").click()
     page.get_by_role("search").get_by_label("Tags").fill('"red, green", plain')
-    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("button", name="Apply", exact=True).click()
     expect(page.locator(".memory-row")).to_have_count(1)
 
 

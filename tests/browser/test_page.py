@@ -66,7 +66,7 @@ def test_the_api_pages_show_more_than_their_contents_on_a_phone(
 
 def test_colours_are_switched_and_kept(console: Console) -> None:
     page = console.open()
-    switch = page.get_by_role("button", name="Colours")
+    switch = page.get_by_role("button", name="Theme")
     root, ground = page.locator("html"), "getComputedStyle(document.documentElement).backgroundColor"
     by_system = page.evaluate(ground)
     switch.click()
@@ -88,18 +88,18 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(new_console: Callable[..., Cons
         console = new_console(address)
         page = console.open("state")
         page.get_by_label("API key").fill("wrong")
-        page.get_by_role("button", name="Open").click()
+        page.get_by_role("button", name="Continue").click()
         expect(page.get_by_role("alert")).to_contain_text("does not accept this key")
         assert console.violations() == []
         page.get_by_label("API key").fill("open sesame")
-        page.get_by_role("button", name="Open").click()
+        page.get_by_role("button", name="Continue").click()
         expect(page.get_by_role("heading", name="Checks")).to_be_visible()
         page.reload()
         expect(page.get_by_role("heading", name="Checks")).to_be_visible()
         assert "sesame" not in page.url
         assert page.evaluate("JSON.stringify(localStorage)").count("sesame") == 0
         console.open("ask?q=Who is Biscuit?")
-        code = page.get_by_label("Code of the request")  # names the key, and does not say it
+        code = page.get_by_label("Request code")  # names the key, and does not say it
         expect(code).to_contain_text('-H "Authorization: Bearer $TRIVET_API_KEY"')
         page.get_by_role("button", name="Python").click()
         expect(code).to_contain_text(f'trivet.Client("{address}", os.environ["TRIVET_API_KEY"], namespace="shop")')
@@ -152,7 +152,7 @@ def test_a_server_that_is_gone_is_said(console: Console) -> None:
     expect(page.locator(".results")).to_be_visible()
     page.route("**/feedback", lambda route: route.abort())
     page.get_by_role("button", name="Relevant", exact=True).first.click()
-    expect(page.locator(".toasts")).to_contain_text("Not stored: The server cannot be reached.")
+    expect(page.locator(".toasts")).to_contain_text("Feedback not saved: The server cannot be reached.")
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 

@@ -56,7 +56,7 @@ def test_what_could_not_be_read_is_read_again(console: Console) -> None:
     page.unroute("**/version")
     page.clock.run_for(6_000)
     expect(page.get_by_role("alert")).to_have_count(0)
-    expect(page.get_by_text("Read again every five seconds")).to_be_visible()
+    expect(page.get_by_text("Refreshes every five seconds")).to_be_visible()
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 

@@ -34,11 +34,11 @@ def systems(console: Console) -> Locator:
 
 def test_the_ways_to_rank_are_compared_by_keyboard(console: Console, judged: str) -> None:
     page = console.open("tune")
-    page.get_by_label("Another profile to compare, or none").focus()
+    page.get_by_label("Compare with profile (optional)").focus()
     page.keyboard.type("research")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("each asked of every system")).to_be_visible()
+    expect(page.get_by_text("each run on every system")).to_be_visible()
     expect(systems(console)).to_have_count(1 + 8 + 1)  # the head, the systems and the other profile
     expect(systems(console).filter(has_text="BM25")).to_contain_text("not different")
     expect(systems(console).filter(has_text="Profile research")).to_contain_text("not different")
@@ -72,10 +72,10 @@ def test_too_few_judgements_are_said(console: Console) -> None:
 
 def test_the_results_to_judge_are_of_the_question_above_them(console: Console) -> None:
     page = console.open("tune")
-    box = page.get_by_label("Question to judge the results of")
+    box = page.get_by_label("Question to judge")
     box.fill("Who is Biscuit?")
     page.keyboard.press("Enter")
-    results = page.get_by_role("list", name="Results of: Who is Biscuit?")
+    results = page.get_by_role("list", name="Results for: Who is Biscuit?")
     expect(results.get_by_role("listitem").first).to_be_visible()
     expect(box).to_be_focused()
     held: list[Route] = []
@@ -83,10 +83,10 @@ def test_the_results_to_judge_are_of_the_question_above_them(console: Console) -
     box.fill("What is the kettle rota?")
     with page.expect_request("**/search"):
         page.keyboard.press("Enter")
-    expect(page.get_by_text("Reading…")).to_be_visible()
+    expect(page.get_by_text("Searching…")).to_be_visible()
     expect(page.get_by_role("button", name="Relevant", exact=True)).to_have_count(0)
     held[0].continue_()
-    expect(page.get_by_role("list", name="Results of: What is the kettle rota?")).to_be_visible()
+    expect(page.get_by_role("list", name="Results for: What is the kettle rota?")).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "colours"), [(1440, "light"), (375, "dark")])

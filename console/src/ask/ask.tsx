@@ -142,7 +142,7 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
         {!query && <Welcome namespace={namespace} isEmpty={isEmpty} onAsk={ask} />}
         {query && !answer && !error && (
           <p class="soft" role="status">
-            Reading…
+            Searching…
           </p>
         )}
         {answer && (
@@ -170,7 +170,7 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
 /** Questions about the most mentioned entities of the namespace. */
 function suggested([first, second]: EntitySummary[]): string[] {
   if (!first) return [];
-  const alone = [`What is said about ${first.name}?`, `What is the latest about ${first.name}?`];
+  const alone = [`What do we know about ${first.name}?`, `What is the latest on ${first.name}?`];
   return second ? [...alone, `How are ${first.name} and ${second.name} connected?`] : alone;
 }
 
@@ -189,7 +189,7 @@ function Welcome({ namespace, isEmpty, onAsk }: WelcomeProps) {
     <section class="welcome">
       <h1>Ask {namespace}</h1>
       <p class="soft">
-        Three retrievers answer side by side. You see what each found, how their lists became one, and the text that an
+        Three retrievers run in parallel. See what each one found, how their results were fused, and the context that an
         assistant would get.
       </p>
       {error && <Failure error={error} />}

@@ -88,7 +88,7 @@ interface EntryProps {
 function Entry({ memory, rank, finalRank, text, isMain, onLit, onOpen }: EntryProps) {
   if (memory === undefined)
     return (
-      <span class="bump-gap" title="a memory that is not among the results">
+      <span class="bump-gap" title="Not among the results">
         –
       </span>
     );
@@ -96,7 +96,7 @@ function Entry({ memory, rank, finalRank, text, isMain, onLit, onOpen }: EntryPr
     return (
       <>
         <span class="bump-text">{text(memory)}</span>
-        <span class="bump-final" title={finalRank ? `place ${finalRank} in the end` : "further down in the end"}>
+        <span class="bump-final" title={finalRank ? `Final rank ${finalRank}` : "Further down in the final list"}>
           {finalRank || "·"}
         </span>
       </>

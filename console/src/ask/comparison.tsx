@@ -13,12 +13,12 @@ export function Comparison({ a, b, onOpen }: { a: Answer; b: Answer; onOpen: (id
   const added = idsB.filter((id) => !idsA.includes(id)).length;
   return (
     <section class="panel">
-      <h2>Two settings</h2>
+      <h2>Comparison</h2>
       <p class="hint" aria-live="polite">
-        Of the first {idsB.length}: {moved} moved, {added} new. A: {filled(a)}. B: {filled(b)}.
+        Top {idsB.length}: {moved} moved, {added} new. A: {filled(a)}. B: {filled(b)}.
       </p>
       <BumpChart
-        label="Order with settings A and with settings B"
+        label="Rankings with settings A and settings B"
         columns={[
           { id: "a", title: "A", className: "stage", ids: idsA },
           { id: "b", title: "B", className: "stage", ids: idsB },
@@ -33,4 +33,4 @@ export function Comparison({ a, b, onOpen }: { a: Answer; b: Answer; onOpen: (id
 }
 
 const filled = ({ profile, tokens_used, max_tokens }: Answer): string =>
-  `${profile}, ${count(tokens_used)} of ${count(max_tokens)} tokens filled`;
+  `${profile}, ${count(tokens_used)} of ${count(max_tokens)} tokens`;

@@ -39,7 +39,7 @@ export function Controls(props: Props) {
           min={1}
           max={100}
           onInput={(value) => set("rrf_k", value)}
-          hint="Higher: lower ranks count nearly as much as the first."
+          hint="Higher values flatten the difference between ranks."
         />
         <Slider
           name="Hops"
@@ -59,7 +59,7 @@ export function Controls(props: Props) {
         />
         <FilterFields settings={settings} set={set} />
         <button type="button" onClick={() => onChange({})} disabled={isUntouched}>
-          Reset
+          Reset all
         </button>
       </div>
     </details>
@@ -70,12 +70,12 @@ function Sides({ comparing, onSide, onCompare, onEndComparison }: Props) {
   if (!comparing)
     return (
       <button type="button" onClick={onCompare}>
-        Compare two settings
+        Compare settings
       </button>
     );
   return (
     <fieldset class="sides">
-      <legend>Change the settings of</legend>
+      <legend>Editing</legend>
       <div class="row">
         {(["A", "B"] as const).map((side) => (
           <button key={side} type="button" aria-pressed={side === comparing} onClick={() => onSide(side)}>
@@ -83,7 +83,7 @@ function Sides({ comparing, onSide, onCompare, onEndComparison }: Props) {
           </button>
         ))}
         <button type="button" class="link" onClick={onEndComparison}>
-          Keep {comparing} only
+          Keep only {comparing}
         </button>
       </div>
     </fieldset>
@@ -94,10 +94,10 @@ type Set = <K extends keyof Settings>(name: K, value: Settings[K] | undefined) =
 
 const MODES = [
   ["adaptive", "Adaptive weights"],
-  ["hybrid", "Hybrid: fixed weights"],
-  ["vector", "Vector alone"],
-  ["bm25", "BM25 alone"],
-  ["graph", "Graph alone"],
+  ["hybrid", "Fixed weights (hybrid)"],
+  ["vector", "Vector only"],
+  ["bm25", "BM25 only"],
+  ["graph", "Graph only"],
 ] as const;
 
 function ModeAndProfile({ settings, set }: { settings: Settings; set: Set }) {
@@ -123,7 +123,7 @@ function ModeAndProfile({ settings, set }: { settings: Settings; set: Set }) {
       <label>
         <span>Profile</span>
         <select value={settings.profile ?? ""} onChange={(event) => set("profile", event.currentTarget.value || undefined)}>
-          <option value="">of the namespace</option>
+          <option value="">Namespace default</option>
           {data?.profiles.map(({ name, live }) => (
             <option key={name} value={name}>
               {live ? `${name}@${live}` : name}
@@ -150,10 +150,10 @@ function WeightSliders({ settings, answer, set }: { settings: Settings; answer: 
         Weights{" "}
         {settings.weights ? (
           <button type="button" class="link" onClick={() => set("weights", undefined)}>
-            take back
+            Reset
           </button>
         ) : (
-          <span class="hint">{settings.mode === "hybrid" ? "as fixed" : "as learned"}; drag to change</span>
+          <span class="hint">({settings.mode === "hybrid" ? "fixed" : "learned"}; drag to change)</span>
         )}
       </legend>
       {LEGS.map((leg) => (
@@ -184,9 +184,9 @@ function Rescorer({ settings, set }: { settings: Settings; set: Set }) {
         value={value}
         onChange={({ currentTarget: { value } }) => set("rescore", value === "" ? undefined : value === "true")}
       >
-        <option value="">{settings.weights ? "off, as weights are set by hand" : "as the profile says"}</option>
-        <option value="true">on</option>
-        <option value="false">off</option>
+        <option value="">{settings.weights ? "Off with custom weights" : "Profile default"}</option>
+        <option value="true">On</option>
+        <option value="false">Off</option>
       </select>
     </label>
   );
@@ -248,14 +248,14 @@ function FilterFields({ settings, set }: { settings: Settings; set: Set }) {
         {name("Tag", filters.tags_all, (tags) => put("tags_all", tags))}
         {field("Created from", "date", from, (date) => put("created_after", date ? justBefore(date) : undefined))}
         {day("Created before", filters.created_before, (time) => put("created_before", time))}
-        {day("As it stood on", settings.as_of, (time) => set("as_of", time))}
+        {day("As of", settings.as_of, (time) => set("as_of", time))}
         <label class="check">
           <input
             type="checkbox"
             checked={settings.include_superseded ?? false}
             onChange={(event) => set("include_superseded", event.currentTarget.checked || undefined)}
           />
-          Superseded memories, too
+          Include superseded memories
         </label>
       </div>
     </details>

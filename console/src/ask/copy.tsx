@@ -7,7 +7,7 @@ export function Copy({ text, label }: { text: string; label: string }) {
       await navigator.clipboard.writeText(text);
       notify("Copied");
     } catch {
-      notify("The browser does not let this page copy. Select the text instead.");
+      notify("The browser blocked copying. Select the text instead.");
     }
   };
   return (

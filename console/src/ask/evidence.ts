@@ -9,7 +9,7 @@ export function evidenceSentence(leg: Leg, result: Result, answer: Answer): stri
   if (!found)
     return searched ? `Not among the ${counted(searched.hits, "memory", "memories")} it returned.` : "Did not run.";
   const place = `${ordinal(found.rank)} of ${searched?.hits ?? "?"}`;
-  if (leg === "vector") return `${place}: its meaning is near the question's, cosine ${found.score.toFixed(2)}.`;
+  if (leg === "vector") return `${place}, cosine similarity ${found.score.toFixed(2)}.`;
   if (leg === "graph") return `${place}, activation ${found.score.toFixed(2)}. ${found.why ?? ""}`.trim();
   return `${place}, score ${found.score.toFixed(1)}. ${termsSentence(result, searched?.terms ?? {})}`.trim();
 }
@@ -24,5 +24,5 @@ function termsSentence(result: Result, terms: Record<string, number>): string {
       const word = words.find((each) => plain(each).startsWith(plain(term)));
       return word ? [`“${word}” (in ${counted(df, "memory", "memories")})`] : [];
     });
-  return shared.length ? `It shares ${shared.join(", ")}.` : "";
+  return shared.length ? `Matches ${shared.join(", ")}.` : "";
 }

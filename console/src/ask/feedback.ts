@@ -27,9 +27,9 @@ export function useFeedback(namespace: string): FeedbackState {
       try {
         await call(within(namespace, "feedback"), { method: "POST", body });
         setGiven((all) => ({ ...all, [key(answer, id)]: judgement }));
-        notify(`Stored as feedback: ${judgement}`);
+        notify("Feedback saved");
       } catch (error) {
-        notify(`Not stored: ${(error as Error).message}`);
+        notify(`Feedback not saved: ${(error as Error).message}`);
       }
     },
   };

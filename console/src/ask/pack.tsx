@@ -5,10 +5,10 @@ import { Table, numbers } from "../ui/table";
 import { Copy } from "./copy";
 
 const REASONS: Record<string, string> = {
-  over_budget: "does not fit",
-  source_cap: "enough of its source",
-  not_relevant: "hardly relevant",
-  empty: "no words",
+  over_budget: "over the token budget",
+  source_cap: "source limit reached",
+  not_relevant: "low relevance",
+  empty: "no text",
 };
 
 /** The text that a model would see, and the tokens of each entry. */
@@ -18,7 +18,7 @@ export function Pack({ namespace, answer }: { namespace: string; answer: Answer 
     <section class="pack panel">
       <div class="row spread">
         <h2>Context pack</h2>
-        <Copy text={context} label="Copy the pack" />
+        <Copy text={context} label="Copy pack" />
       </div>
       <p class="budget">
         <meter min={0} max={max_tokens} value={tokens_used} aria-label="Tokens used" />
@@ -27,21 +27,21 @@ export function Pack({ namespace, answer }: { namespace: string; answer: Answer 
         </span>
       </p>
       {context ? (
-        <pre tabIndex={0} aria-label="Text of the pack">
+        <pre tabIndex={0} aria-label="Pack text">
           {context}
         </pre>
       ) : (
         <p class="soft">
-          Empty{answer.reason === "nothing_relevant" ? ": nothing stored is relevant enough to show a model" : ""}.
+          Empty{answer.reason === "nothing_relevant" ? ": no memory is relevant enough" : ""}.
         </p>
       )}
       <details>
-        <summary>Tokens by entry</summary>
+        <summary>Tokens per entry</summary>
         <Table
           columns={["Entry", ...numbers("Tokens")]}
           rows={items.map(({ id, citation, tokens, needed_by }) => {
-            const beside = needed_by && <span class="soft"> beside {needed_by}</span>;
-            return { key: id, cells: [[citation, " ", <a href={href(namespace, "memories", id)}>{id}</a>, beside], tokens] };
+            const reason = needed_by && <span class="soft"> needed by {needed_by}</span>;
+            return { key: id, cells: [[citation, " ", <a href={href(namespace, "memories", id)}>{id}</a>, reason], tokens] };
           })}
         />
       </details>

@@ -55,7 +55,7 @@ export function Question({ asked, history, onAsk, onForget }: Props) {
               ))}
             </ul>
             <button type="button" class="link" onClick={onForget}>
-              Clear the history
+              Clear history
             </button>
           </div>
         </details>

@@ -34,9 +34,9 @@ export function LegRankings({ answer, onOpen }: { answer: Answer; onOpen: (id: s
   if (answer.results.length === 0) return <p class="panel soft">{noResults(answer)}</p>;
   return (
     <section class="panel">
-      <h2>From three lists to one</h2>
+      <h2>How the results were ranked</h2>
       <BumpChart
-        label="Ranks by leg, fused, and final"
+        label="Rankings by leg, fused, and final"
         columns={columns}
         links={[...legs.map(({ id }): [string, string] => [id, "fused"]), ["fused", "final"]]}
         text={(id) => texts.get(id) ?? id}
@@ -48,6 +48,6 @@ export function LegRankings({ answer, onOpen }: { answer: Answer; onOpen: (id: s
 }
 
 function noResults(answer: Answer): string {
-  if (answer.reason === "nothing_relevant") return "Nothing stored here is relevant to the question.";
-  return "No memory was found.";
+  if (answer.reason === "nothing_relevant") return "No relevant memories found.";
+  return "No memories found.";
 }

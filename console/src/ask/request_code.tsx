@@ -47,10 +47,10 @@ export function RequestCode({ namespace, query, settings }: { namespace: string;
               {one}
             </button>
           ))}
-          <Copy text={code} label="Copy the request" />
+          <Copy text={code} label="Copy request" />
         </div>
       </div>
-      <pre tabIndex={0} aria-label="Code of the request">
+      <pre tabIndex={0} aria-label="Request code">
         {code}
       </pre>
     </section>

@@ -72,7 +72,7 @@ function ResultCard({ namespace, answer, query, opened, feedback, result, rank }
           {LEGS.filter((leg) => result.legs[leg])
             .map((leg) => `${LEG_NAMES[leg]} ${result.legs[leg]!.rank}`)
             .join(" · ")}{" "}
-          → fused {result.fused.rank} → {rank}
+          → fused {result.fused.rank} → final {rank}
         </summary>
         <dl class="evidence">
           {LEGS.map((leg) => (
@@ -87,11 +87,11 @@ function ResultCard({ namespace, answer, query, opened, feedback, result, rank }
         </dl>
         <p class="row">
           <a href={href(namespace, "memories", result.id)}>Open</a>
-          {result.session_id && <a href={href(namespace, "memories", "", { session: result.session_id })}>Its session</a>}
+          {result.session_id && <a href={href(namespace, "memories", "", { session: result.session_id })}>Session</a>}
           {result.document_id && (
-            <a href={href(namespace, "memories", "", { document: result.document_id })}>Its document</a>
+            <a href={href(namespace, "memories", "", { document: result.document_id })}>Document</a>
           )}
-          {result.duplicates?.length ? <span class="soft">Same as {result.duplicates.join(", ")}</span> : null}
+          {result.duplicates?.length ? <span class="soft">Duplicates: {result.duplicates.join(", ")}</span> : null}
         </p>
       </details>
     </article>
@@ -104,7 +104,7 @@ function Path({ namespace, result }: { namespace: string; result: Result }) {
   if (!path?.length) return null;
   return (
     <a class="path" href={href(namespace, "graph", "", { memory: result.id, path: joined(path) })}>
-      <span class="visually-hidden">Show in the graph: </span>
+      <span class="visually-hidden">Show in graph: </span>
       <span class="path-node">question</span>
       {path.map((name) => (
         <span key={name} class="path-node">

@@ -13,7 +13,7 @@ export function Verdict({ answer }: { answer: Answer }) {
   const total = LEGS.reduce((sum, leg) => sum + (answer.weights[leg] ?? 0), 0) || 1;
   const { weights, rescoring, time } = answer.explanation;
   return (
-    <section class="verdict panel" aria-label="How the question was read">
+    <section class="verdict panel" aria-label="Intent and weights">
       <div>
         <h2>Intent</h2>
         {answer.intent ? (

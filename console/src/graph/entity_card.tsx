@@ -50,7 +50,7 @@ function Details({ namespace, page, graph, onExpand, onHover }: DetailsProps) {
       <p class="hint">
         {page.type}, {counted(page.mentions, "mention", "mentions")}
         {page.first_mentioned_at && `, ${day(page.first_mentioned_at)} to ${day(page.last_mentioned_at!)}`}
-        {page.aliases.length > 0 && `; also ${page.aliases.join(", ")}`}
+        {page.aliases.length > 0 && `; also known as ${page.aliases.join(", ")}`}
       </p>
       <p class="row">
         <button type="button" onClick={onExpand}>
@@ -61,7 +61,7 @@ function Details({ namespace, page, graph, onExpand, onHover }: DetailsProps) {
         </a>
       </p>
       {page.relations.length > 0 && <Relations namespace={namespace} relations={page.relations} />}
-      {neighbors.length > 0 && <h3>Beside it in view</h3>}
+      {neighbors.length > 0 && <h3>Neighbours in view</h3>}
       <ul class="entity-list">
         {neighbors.slice(0, FIRST).map(({ node, link }) => (
           <li key={node.id} onMouseEnter={() => onHover(node.id)} onMouseLeave={() => onHover(undefined)}>
@@ -80,7 +80,7 @@ function Details({ namespace, page, graph, onExpand, onHover }: DetailsProps) {
           </li>
         ))}
       </ul>
-      {page.next_cursor && <p class="hint">The newest {page.memories.length} are shown.</p>}
+      {page.next_cursor && <p class="hint">Showing the newest {page.memories.length}.</p>}
     </>
   );
 }

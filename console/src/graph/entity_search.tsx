@@ -31,7 +31,7 @@ export function EntitySearch({ namespace }: { namespace: string }) {
               </span>
             </li>
           ))}
-          {data.length === 0 && <li class="soft">None</li>}
+          {data.length === 0 && <li class="soft">No matches</li>}
         </ul>
       )}
     </search>

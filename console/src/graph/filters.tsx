@@ -68,11 +68,11 @@ export function Filters({ filters, types, onChange }: Props) {
             checked={filters.relationsOnly}
             onChange={(event) => onChange({ ...filters, relationsOnly: event.currentTarget.checked })}
           />
-          Relations only, no common mentions
+          Stated relations only
         </label>
         {time("from", "Memories from")}
         {time("before", "Memories before")}
-        {time("asOf", "As it stood on")}
+        {time("asOf", "As of")}
       </div>
     </details>
   );

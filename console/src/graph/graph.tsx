@@ -202,7 +202,7 @@ function Overview({ namespace, graph, isLoading, onHover }: OverviewProps) {
   return (
     <section class="panel">
       <h2>
-        {entities.length === 0 && isLoading ? "Reading…" : `${counted(entities.length, "entity", "entities")} in view`}
+        {entities.length === 0 && isLoading ? "Loading…" : `${counted(entities.length, "entity", "entities")} in view`}
       </h2>
       <ul class="entity-list">
         {entities.map(({ id, name, type, mentions }) => (

@@ -14,7 +14,7 @@ export interface Paths {
 
 /** How two entities are connected, step by step, with the memories as evidence. */
 export function PathSteps({ namespace, paths }: { namespace: string; paths: Paths }) {
-  if (paths.paths.length === 0) return <p class="panel">No path of at most three steps joins them.</p>;
+  if (paths.paths.length === 0) return <p class="panel">Not connected within three steps.</p>;
   return (
     <section class="panel">
       <h2>How they are connected</h2>
@@ -52,13 +52,13 @@ export function PathForm({ namespace, source }: { namespace: string; source: str
     void attempt(async () => {
       const found = await entityNamed(namespace, text);
       if (found) go(href(namespace, "graph", source, { to: found.id }));
-      else notify(`There is no entity “${text}”`);
+      else notify(`No entity named “${text}”`);
     });
   };
   return (
     <form class="path-form" onSubmit={submit}>
       <label>
-        <span>How is it connected with</span>
+        <span>Path to</span>
         <input list="second-entity" value={text} onInput={(event) => setText(event.currentTarget.value)} />
       </label>
       <datalist id="second-entity">
@@ -66,7 +66,7 @@ export function PathForm({ namespace, source }: { namespace: string; source: str
           <option key={id} value={name} />
         ))}
       </datalist>
-      <button type="submit">Show</button>
+      <button type="submit">Find path</button>
     </form>
   );
 }

@@ -185,13 +185,13 @@ export function Picture(props: Props) {
       <canvas
         ref={canvas}
         role="img"
-        aria-label={`${graph.nodes.size} entities and ${graph.links.size} connections; the list beside it holds the same`}
+        aria-label={`${graph.nodes.size} entities and ${graph.links.size} connections, also in the list beside it`}
       />
       <div class="picture-tools">
-        <button type="button" aria-label="Nearer" onClick={() => stage.current?.zoom(1.3)}>
+        <button type="button" aria-label="Zoom in" onClick={() => stage.current?.zoom(1.3)}>
           +
         </button>
-        <button type="button" aria-label="Farther" onClick={() => stage.current?.zoom(1 / 1.3)}>
+        <button type="button" aria-label="Zoom out" onClick={() => stage.current?.zoom(1 / 1.3)}>
           −
         </button>
         <button type="button" onClick={() => lit.selected && stage.current?.centre(lit.selected)} disabled={!lit.selected}>

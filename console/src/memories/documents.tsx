@@ -35,7 +35,7 @@ export function Documents({ namespace }: { namespace: string }) {
       {error && <Failure error={error} onRetry={pages.retry} />}
       {rows.length === 0 && !isLoading && !error && (
         <p class="soft">
-          None yet. <code>trivet import handbook.md -n {namespace}</code> adds one.
+          No documents yet. Import one: <code>trivet import handbook.md -n {namespace}</code>.
         </p>
       )}
       <ul class="memory-list" aria-label="Documents" aria-busy={isLoading} ref={pages.list}>
@@ -65,7 +65,7 @@ export function DocumentText({ namespace, document }: { namespace: string; docum
     <div class="page document">
       <p class="row links">
         <a href={href(namespace, "memories", "", { page: "documents" })}>All documents</a>
-        <a href={href(namespace, "memories", "", { in_document: document })}>As a list</a>
+        <a href={href(namespace, "memories", "", { in_document: document })}>View as list</a>
       </p>
       <h1>{data?.title ?? document}</h1>
       {error && <Failure error={error} onRetry={reload} />}

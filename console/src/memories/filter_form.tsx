@@ -32,7 +32,7 @@ export function FilterForm({ namespace, query }: { namespace: string; query: URL
         </label>
       ))}
       <p class="row field-send">
-        <button type="submit">Show</button>
+        <button type="submit">Apply</button>
         {query.size > 0 && <a href={href(namespace, "memories")}>Clear</a>}
       </p>
     </form>
@@ -42,7 +42,7 @@ export function FilterForm({ namespace, query }: { namespace: string; query: URL
 function KindSelect({ value }: { value: string }) {
   return (
     <select name="kind" defaultValue={value}>
-      <option value="">any</option>
+      <option value="">Any</option>
       <option>memory</option>
       <option>message</option>
       <option>chunk</option>

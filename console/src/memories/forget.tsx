@@ -58,16 +58,16 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
       <p class="row links">
         <a href={href(namespace, "memories")}>All memories</a>
       </p>
-      <h1>Forget</h1>
+      <h1>Forget a speaker or entity</h1>
       <form class="panel memory-form" onSubmit={submit}>
         <label>
-          <span>What</span>
+          <span>Delete</span>
           <select
             value={target.what}
             onChange={(event) => change({ what: event.currentTarget.value as Target["what"] })}
           >
-            <option value="speaker">all that a speaker said</option>
-            <option value="entity">all that mentions an entity</option>
+            <option value="speaker">Everything a speaker said</option>
+            <option value="entity">Everything that mentions an entity</option>
           </select>
         </label>
         <label>
@@ -75,7 +75,7 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
           <input value={target.name} required onInput={(event) => change({ name: event.currentTarget.value })} />
         </label>
         <p class="wide">
-          <button type="submit">Show what would go</button>
+          <button type="submit">Preview</button>
         </p>
       </form>
       {plan.error && <Failure error={plan.error} />}
@@ -85,7 +85,7 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
             <p>
               {counted(planned.deleted.length, "memory", "memories")} would be deleted for good.
               {planned.mentioned_by.length > 0 &&
-                ` ${counted(planned.mentioned_by.length, "memory", "memories")} of others mention ${planned.target.name} and stay.`}
+                ` ${counted(planned.mentioned_by.length, "memory", "memories")} by others mention ${planned.target.name} and will be kept.`}
             </p>
             {planned.deleted.length > 0 && (
               <>
@@ -107,7 +107,7 @@ export function Forget({ namespace, onForgotten }: { namespace: string; onForgot
 function Which({ namespace, ids }: { namespace: string; ids: string[] }) {
   return (
     <details>
-      <summary>Which</summary>
+      <summary>Show memories</summary>
       <ul class="row which">
         {ids.slice(0, MOST_SHOWN).map((id) => (
           <li key={id}>

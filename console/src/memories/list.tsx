@@ -67,7 +67,7 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
             Add
           </a>
           <a href={href(namespace, "memories", "", { page: "documents" })}>Documents</a>
-          <a href={href(namespace, "memories", "", { page: "forget" })}>Forget somebody</a>
+          <a href={href(namespace, "memories", "", { page: "forget" })}>Forget…</a>
         </nav>
       </header>
       <FilterForm namespace={namespace} query={query} />
@@ -98,12 +98,12 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
 
 /** How many memories the list shows, and in what order. For an empty namespace, see `NoneYet`. */
 function summary({ rows, hasMore, isLoading, error }: Pages<Row>, words: string, isWhole: boolean): string {
-  if (rows.length === 0) return isLoading ? "Reading…" : error || isWhole ? "" : "None found.";
+  if (rows.length === 0) return isLoading ? "Loading…" : error || isWhole ? "" : "No memories found.";
   if (words) {
-    const shown = rows.length < BEST ? `${count(rows.length)} found` : `The best ${BEST}`;
-    return `${shown}, best first. Superseded and expired ones are left out.`;
+    const shown = rows.length < BEST ? `${count(rows.length)} found` : `Top ${BEST}`;
+    return `${shown}, best first. Superseded and expired memories are excluded.`;
   }
-  return `${hasMore ? `The first ${count(rows.length)}` : `All ${count(rows.length)}`}, in the order in which they were stored.`;
+  return `${hasMore ? `First ${count(rows.length)}` : `All ${count(rows.length)}`}, in the order stored.`;
 }
 
 interface ChoiceProps {
@@ -139,7 +139,7 @@ function Choice({ namespace, pages, chosen, setChosen, onChanged }: ChoiceProps)
         </button>
       )}
       <button type="button" onClick={() => setChosen(new Set(isAll ? [] : rows.map(({ id }) => id)))}>
-        {isAll ? "Choose none" : "Choose all shown"}
+        {isAll ? "Clear selection" : "Select all shown"}
       </button>
     </div>
   );

@@ -13,7 +13,7 @@ const FIELDS = [
   ["title", "Title", "text"],
   ["speaker", "Speaker", "text"],
   ["session_id", "Session", "text"],
-  ["tags", "Tags, separated by commas", "text"],
+  ["tags", "Tags (comma-separated)", "text"],
   ["created_at", "Created (UTC)", "datetime-local"],
   ["expires_at", "Expires (UTC)", "datetime-local"],
 ] as const;
@@ -51,7 +51,7 @@ function changedFields(values: Values, before: Values): Partial<MemoryInput> {
 
 function metadataOf(text: string): unknown {
   const metadata = parseExactly(text);
-  if (isRounded(metadata)) throw new Error("This browser cannot write a number of the metadata as it is. Use the API.");
+  if (isRounded(metadata)) throw new Error("This browser cannot keep a number in the metadata exact. Use the API instead.");
   return metadata;
 }
 
@@ -96,7 +96,7 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
         </label>
       ))}
       <label class="wide">
-        <span>Metadata, as JSON</span>
+        <span>Metadata (JSON)</span>
         <textarea class="mono" rows={3} value={values.metadata} onInput={set("metadata")} spellcheck={false} />
       </label>
       {error && <Failure error={error} />}
@@ -155,7 +155,7 @@ export function NewMemory({ namespace, supersedes, onStored }: NewProps) {
       <p class="row links">
         <a href={href(namespace, "memories")}>All memories</a>
       </p>
-      <h1>{supersedes ? "What is so now" : "Add a memory"}</h1>
+      <h1>{supersedes ? "Supersede a memory" : "Add a memory"}</h1>
       {former.error && <Failure error={former.error} />}
       {former.data && <blockquote class="panel">{former.data.text}</blockquote>}
       {added ? (
@@ -204,7 +204,7 @@ function MaySupersede({ namespace, added, onStored }: MaySupersedeProps) {
   return (
     <section class="panel">
       <h2 tabIndex={-1} ref={title}>
-        Does it replace one of these?
+        Does it replace any of these?
       </h2>
       {error && <Failure error={error} />}
       <ul class="may-supersede" role="status">

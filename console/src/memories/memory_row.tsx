@@ -24,7 +24,7 @@ export function MemoryRow({ namespace, memory, isChosen, onChoose }: Props) {
       <input
         type="checkbox"
         checked={isChosen}
-        aria-label={`Choose ${id}`}
+        aria-label={`Select ${id}`}
         onChange={(event) => onChoose(event.currentTarget.checked)}
       />
       <div>

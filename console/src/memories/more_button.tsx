@@ -5,7 +5,7 @@ export function MoreButton({ pages }: { pages: Pick<Pages<unknown>, "hasMore" | 
   if (!pages.hasMore) return null;
   return (
     <button type="button" aria-disabled={pages.isLoading} onClick={() => pages.isLoading || pages.more()}>
-      {pages.isLoading ? "Reading…" : "Load more"}
+      {pages.isLoading ? "Loading…" : "Load more"}
     </button>
   );
 }

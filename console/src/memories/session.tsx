@@ -24,14 +24,14 @@ export function Session({ namespace, session }: Props) {
     <div class="page session">
       <p class="row links">
         <a href={href(namespace, "memories")}>All memories</a>
-        <a href={href(namespace, "memories", "", { in_session: session })}>As a list</a>
+        <a href={href(namespace, "memories", "", { in_session: session })}>View as list</a>
       </p>
       <h1>
         Session <bdi>{session}</bdi>
       </h1>
       {error && <Failure error={error} onRetry={reload} />}
-      {data && turns.length === 0 && <p class="soft">It has no memories.</p>}
-      {turns.length >= MOST && <p class="hint">Only {count(turns.length)} of its memories are shown.</p>}
+      {data && turns.length === 0 && <p class="soft">No memories in this session.</p>}
+      {turns.length >= MOST && <p class="hint">Only {count(turns.length)} memories are shown.</p>}
       <ol class="chat">
         {turns.map((turn, i) => (
           <Turn key={turn.id} namespace={namespace} turn={turn} before={turns[i - 1]} />

@@ -125,11 +125,11 @@ async function putBack(
       newer += there.size;
       onBack(new Set(given.map(({ id }) => id)));
     }
-    if (newer < memories.length) notify("Put back");
-    if (newer > 0) notify(`Not put back: ${counted(newer, "memory", "memories")} written anew meanwhile`);
+    if (newer < memories.length) notify("Restored");
+    if (newer > 0) notify(`Not restored: ${counted(newer, "memory", "memories")} rewritten in the meantime`);
   } catch (error) {
     // Only this toast still has these memories, so it offers the undo again.
-    notify(`Not put back: ${(error as Error).message}`, () => void putBack(namespace, left, onBack));
+    notify(`Not restored: ${(error as Error).message}`, () => void putBack(namespace, left, onBack));
   }
 }
 

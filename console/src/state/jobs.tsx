@@ -33,7 +33,7 @@ export function Jobs() {
       <Scrolling label="Jobs">
         <Table
           isHeaded
-          columns={["Job", "Namespace", "State", "Progress", "Begun (UTC)"]}
+          columns={["Job", "Namespace", "State", "Progress", "Started (UTC)"]}
           rows={jobs.slice(0, SHOWN).map((job) => {
             const told = job.state + (job.error ? `: ${job.error}` : "");
             const state = <span class={job.state === "failed" ? "bad" : undefined}>{told}</span>;

@@ -41,7 +41,7 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
         <h1>State</h1>
         {version.data && (
           <p class="soft">
-            Trivet {version.data.version}, Python {version.data.python}. Read again every five seconds.
+            Trivet {version.data.version}, Python {version.data.python}. Refreshes every five seconds.
           </p>
         )}
       </header>
@@ -68,7 +68,7 @@ function Findings({ findings }: Pick<ServerState, "findings">) {
         </p>
       ))}
       <details>
-        <summary>Each check</summary>
+        <summary>Details</summary>
         <table>
           <tbody>
             {findings.map(({ name, ok, detail }) => (
@@ -92,15 +92,14 @@ function Namespaces({ namespaces, state }: { namespaces: Namespace[]; state: Ser
     <section class="panel">
       <h2>Namespaces</h2>
       <p class="hint">
-        In memory: {megabytes(used)} of {megabytes(state.max_index_bytes)} that indexes may take in the process that
-        answered.
+        Indexes in memory: {megabytes(used)} of at most {megabytes(state.max_index_bytes)}, in the process that answered.
       </p>
       <Scrolling label="Namespaces">
         <Table
           isHeaded
           columns={[
             "Name",
-            ...numbers("Memories", "Entities", "Mentions", "Relations", "Index", "To compact"),
+            ...numbers("Memories", "Entities", "Mentions", "Relations", "Index size", "To compact"),
             "Language",
             "Embedder",
             "Profile",
@@ -132,12 +131,12 @@ function Answers({ samples }: { samples: Samples }) {
   const misses = total(samples, "trivet_embedding_cache_total", { outcome: "miss" });
   return (
     <section class="panel">
-      <h2>Answers since the start</h2>
+      <h2>Searches since startup</h2>
       <dl class="figures">
         <Figure name="Searches and packs" value={count(searches?.count ?? 0)} />
-        <Figure name="Mean time" value={searches ? milliseconds(searches.meanMs) : "–"} />
-        <Figure name="Without a leg" value={count(degraded)} />
-        <Figure name="Embeddings from the cache" value={hits + misses ? percent(hits / (hits + misses)) : "–"} />
+        <Figure name="Mean latency" value={searches ? milliseconds(searches.meanMs) : "–"} />
+        <Figure name="Missing a leg" value={count(degraded)} />
+        <Figure name="Embedding cache hits" value={hits + misses ? percent(hits / (hits + misses)) : "–"} />
       </dl>
     </section>
   );
@@ -161,7 +160,7 @@ function Stages({ samples }: { samples: Samples }) {
     </div>
   );
   if (stages.length === 0) return null;
-  return <Timings title="Time by stage" column="Stage" timings={stages} name={({ label }) => label} beside={bar} />;
+  return <Timings title="Latency by stage" column="Stage" timings={stages} name={({ label }) => label} beside={bar} />;
 }
 
 function Requests({ samples }: { samples: Samples }) {
@@ -173,7 +172,7 @@ function Requests({ samples }: { samples: Samples }) {
 }
 
 /** A quantile as known from a histogram: the upper bound of its bucket. */
-const atMost = (ms: number): string => (Number.isFinite(ms) ? `≤ ${ms}` : "> 30,000");
+const atMost = (ms: number): string => (Number.isFinite(ms) ? `≤ ${count(ms)}` : "> 30,000");
 
 interface TimingsProps {
   title: string;
@@ -190,7 +189,7 @@ function Timings({ title, column, timings, name, beside }: TimingsProps) {
       <Scrolling label={title}>
         <Table
           isHeaded
-          columns={[column, ...numbers("Count", "Mean", "Median, ms", "95 %, ms"), ""]}
+          columns={[column, ...numbers("Count", "Mean", "Median (ms)", "p95 (ms)"), ""]}
           rows={timings.map((one) => ({
             key: one.label,
             cells: [name(one), count(one.count), milliseconds(one.meanMs), atMost(one.p50Ms), atMost(one.p95Ms), beside?.(one)],

@@ -77,16 +77,17 @@ export function Evaluation({ namespace }: { namespace: string }) {
     <section class="panel">
       <h2>Evaluation</h2>
       <p class="hint">
-        Ranks the judged questions by each leg, by equal weights and with each stage, and compares. A verdict
-        is by a paired test, corrected for the number of tests: few questions rarely tell systems apart.
+        Runs the judged questions with each leg alone, with equal weights and with each stage, and compares the rankings.
+        Verdicts come from paired tests, corrected for multiple comparisons: with few questions, few differences are
+        significant.
       </p>
       <form class="label-form" onSubmit={(event) => void evaluate(event)}>
         <label>
-          <span>Another profile to compare, or none</span>
+          <span>Compare with profile (optional)</span>
           <input value={other} onInput={(event) => setOther(event.currentTarget.value)} placeholder="NAME@VERSION" />
         </label>
         <button type="submit" disabled={isBusy}>
-          {isBusy ? "Asking…" : "Evaluate"}
+          {isBusy ? "Running…" : "Evaluate"}
         </button>
       </form>
       <p role="status" class="soft">
@@ -100,9 +101,9 @@ export function Evaluation({ namespace }: { namespace: string }) {
 }
 
 function told({ queries, failed, left_out }: Report): string {
-  const parts = [`${counted(queries.length, "question", "questions")}, each asked of every system.`];
-  if (left_out) parts.push(`${counted(left_out, "question", "questions")} judged earlier left out.`);
-  if (failed.length) parts.push(`Not answered: ${failed.map(({ query, error }) => `${query} (${error})`).join("; ")}.`);
+  const parts = [`${counted(queries.length, "question", "questions")}, each run on every system.`];
+  if (left_out) parts.push(`${counted(left_out, "older question", "older questions")} left out.`);
+  if (failed.length) parts.push(`Failed: ${failed.map(({ query, error }) => `${query} (${error})`).join("; ")}.`);
   return parts.join(" ");
 }
 
@@ -117,9 +118,9 @@ function Systems({ report: { judged, systems, comparisons } }: { report: Report 
         isHeaded
         columns={[
           "System",
-          ...numbers(...MEASURES.map(([, title]) => title), "nDCG of all stages, against it"),
+          ...numbers(...MEASURES.map(([, title]) => title), "nDCG gain of all stages"),
           "",
-          "Verdict (better / same / worse)",
+          "Verdict (wins / ties / losses)",
         ]}
         rows={systems.map(({ system, measures }) => ({
           key: system,
@@ -132,7 +133,7 @@ function Systems({ report: { judged, systems, comparisons } }: { report: Report 
 }
 
 const mean = ({ mean, low, high }: Estimate): ComponentChildren => (
-  <span title={`95 %: ${low.toFixed(3)} to ${high.toFixed(3)}`}>{mean.toFixed(3)}</span>
+  <span title={`95% CI: ${low.toFixed(3)} to ${high.toFixed(3)}`}>{mean.toFixed(3)}</span>
 );
 
 /** The cells that compare all stages with a system. */
@@ -143,7 +144,7 @@ function verdict(comparison: Comparison | undefined, reach: number): ComponentCh
   return [
     `${signed(mean)} [${signed(low)}, ${signed(high)}]`,
     <Interval difference={mean} low={low} high={high} reach={reach} />,
-    <span title={`p ${p_value.toFixed(3)}, corrected`}>{`${verdict} (${wins} / ${ties} / ${losses})`}</span>,
+    <span title={`p = ${p_value.toFixed(3)}, corrected`}>{`${verdict} (${wins} / ${ties} / ${losses})`}</span>,
   ];
 }
 

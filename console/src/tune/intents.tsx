@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import { INTENTS, type Intent, call, within } from "../api";
 import { INTENT_NAMES } from "../ask/verdict";
-import { percent } from "../format";
+import { counted, percent } from "../format";
 import { useLoaded } from "../loading";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
@@ -51,10 +51,10 @@ export function Intents({ namespace }: { namespace: string }) {
     <section class="panel">
       <h2>Intents</h2>
       <p class="hint">
-        The questions you asked here, between the four intents. The nearer a corner, the surer the classifier.
+        Your questions, plotted between the four intents. The closer to a corner, the more certain the classifier.
       </p>
       {error && <Failure error={error} onRetry={reload} />}
-      {data && reads.length === 0 && <p class="soft">Ask something first.</p>}
+      {data && reads.length === 0 && <p class="soft">No questions asked yet.</p>}
       {reads.length > 0 && (
         <div class="intents">
           <Square reads={reads} lit={lit} onLit={setLit} />
@@ -151,7 +151,9 @@ const PLOT = 220;
 function Reliability({ reads }: { reads: Read[] }) {
   if (reads.length === 0)
     return (
-      <p class="hint">Feedback that tells a question's <code>intent</code> shows here how often it was read rightly.</p>
+      <p class="hint">
+        Once feedback includes the <code>intent</code> of questions, the classifier's reliability is shown here.
+      </p>
     );
   const bins = Array.from({ length: BINS }, (_, i) => {
     const inBin = reads.filter(({ probabilities, label }) => Math.min(BINS - 1, Math.floor(probabilities[label] * BINS)) === i);
@@ -161,7 +163,7 @@ function Reliability({ reads }: { reads: Read[] }) {
   const at = (share: number): number => 20 + share * (PLOT - 40);
   return (
     <figure>
-      <svg class="square" viewBox={`0 0 ${PLOT} ${PLOT}`} role="img" aria-label="Reliability of the intents">
+      <svg class="square" viewBox={`0 0 ${PLOT} ${PLOT}`} role="img" aria-label="Reliability of the intent classifier">
         <rect x="20" y="20" width={PLOT - 40} height={PLOT - 40} />
         <line x1={at(0)} y1={PLOT - at(0)} x2={at(1)} y2={PLOT - at(1)} />
         {bins
@@ -169,14 +171,14 @@ function Reliability({ reads }: { reads: Read[] }) {
           .map(({ said, right, n }) => (
             <circle key={said} cx={at(said)} cy={PLOT - at(right)} r={3 + Math.sqrt(n)}>
               <title>
-                Said {percent(said)}, right {percent(right)} of {n}
+                Predicted {percent(said)}, correct {percent(right)} of {n}
               </title>
             </circle>
           ))}
       </svg>
       <figcaption class="hint">
-        Reliability: probability (across) against the share read rightly (up), {reads.length} questions whose intent is
-        known from feedback.
+        Reliability: predicted probability (x) against accuracy (y), for the{" "}
+        {counted(reads.length, "question", "questions")} with an intent in feedback.
       </figcaption>
     </figure>
   );

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { type Answer, call, within } from "../api";
 import { useFeedback } from "../ask/feedback";
 import { JudgeButtons } from "../ask/judge_buttons";
-import { count, dayAndTime } from "../format";
+import { counted, dayAndTime } from "../format";
 import { useLoaded } from "../loading";
 import { allRows, readPage } from "../pages";
 import { href } from "../route";
@@ -35,8 +35,8 @@ export function Judgements({ namespace }: { namespace: string }) {
     <section class="panel">
       <h2>Judgements</h2>
       <p class="hint">
-        Which results answered which question. <code>trivet tune --from-feedback -n {namespace} --profile NAME</code> learns
-        weights from them.
+        Which results are relevant to which question.{" "}
+        <code>trivet tune --from-feedback -n {namespace} --profile NAME</code> learns weights from them.
       </p>
       {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
       <LabelForm onAsk={setQuestion} suggestions={open.slice(0, 6)} />
@@ -65,7 +65,7 @@ function LabelForm({ onAsk, suggestions }: LabelFormProps) {
   return (
     <form onSubmit={submit} class="label-form">
       <label>
-        <span>Question to judge the results of</span>
+        <span>Question to judge</span>
         <input value={text} onInput={(event) => setText(event.currentTarget.value)} list="asked-before" />
       </label>
       <datalist id="asked-before">
@@ -73,7 +73,7 @@ function LabelForm({ onAsk, suggestions }: LabelFormProps) {
           <option key={question} value={question} />
         ))}
       </datalist>
-      <button type="submit">Show its results</button>
+      <button type="submit">Search</button>
     </form>
   );
 }
@@ -90,12 +90,12 @@ function LabelList({ namespace, query, onStored }: { namespace: string; query: s
   if (!answer)
     return (
       <p class="soft" role="status">
-        Reading…
+        Searching…
       </p>
     );
   if (answer.results.length === 0) return <p class="soft">No results.</p>;
   return (
-    <ol class="label-list" aria-label={`Results of: ${query}`}>
+    <ol class="label-list" aria-label={`Results for: ${query}`}>
       {answer.results.map((result) => (
         <li key={result.id}>
           <span>{result.snippet}</span>
@@ -109,14 +109,15 @@ function LabelList({ namespace, query, onStored }: { namespace: string; query: s
 }
 
 function FeedbackTable({ namespace, feedback }: { namespace: string; feedback: Feedback[] }) {
-  if (feedback.length === 0) return <p class="soft">None yet.</p>;
+  if (feedback.length === 0) return <p class="soft">No judgements yet.</p>;
   return (
     <details open>
       <summary>
-        {count(feedback.length)} stored{feedback.length === 1_000 ? ", the newest thousand" : ""}
+        {counted(feedback.length, "judgement", "judgements")}
+        {feedback.length === 1_000 && " (newest)"}
       </summary>
       <Table
-        columns={["Question", ...numbers("Relevant", "Not"), "When"]}
+        columns={["Question", ...numbers("Relevant", "Not relevant"), "Time"]}
         rows={feedback.slice(0, 50).map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
           const grades = Object.values(ratings);
           return {

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 
 import { INTENTS, type Intent, LEGS, LEG_NAMES, type Weights, call } from "../api";
 import { INTENT_NAMES } from "../ask/verdict";
-import { count, day } from "../format";
+import { count, counted, day } from "../format";
 import { useLoaded } from "../loading";
 import { Failure } from "../ui/failure";
 import { Table, numbers } from "../ui/table";
@@ -104,7 +104,7 @@ function ProfileCard({ name }: { name: string }) {
       <Versions
         info={info}
         onShow={setVersion}
-        onPromote={(one) => void change("promote", { version: one }, `${name}@${one} is live`)}
+        onPromote={(one) => void change("promote", { version: one }, `${name}@${one} is now live`)}
         onRollback={() => void change("rollback", undefined, "Rolled back")}
       />
       {info.shown && <Recipes stored={info.shown} />}
@@ -126,7 +126,7 @@ function Versions({ info, onShow, onPromote, onRollback }: VersionsProps) {
     <>
       <Table
         isHeaded
-        columns={["Version", "Origin", "Gate", "Since", { title: "Actions", isUnseen: true }]}
+        columns={["Version", "Origin", "Gate", "Created", { title: "Actions", isUnseen: true }]}
         rows={info.versions.map(({ version, origin, note, gate, created_at, live }) => ({
           key: version,
           cells: [
@@ -167,7 +167,8 @@ function Recipes({ stored: { profile } }: { stored: Stored }) {
   return (
     <details>
       <summary>
-        Weights of version {profile.version}, by intent; rescorer {profile.rescore ? "on" : "off"}, {profile.hops} hops
+        Weights of version {profile.version}, by intent; rescorer {profile.rescore ? "on" : "off"},{" "}
+        {counted(profile.hops, "hop", "hops")}
       </summary>
       <Table
         isHeaded
@@ -202,7 +203,7 @@ function Report({ report }: { report: GateReport }) {
       ))}
       <Table
         isHeaded
-        columns={["Queries", ...numbers("Number", "Baseline", "Version", "Difference, 95 %", "Better / same / worse"), ""]}
+        columns={["Intent", ...numbers("Queries", "Baseline", "Candidate", "Difference (95% CI)", "Wins / ties / losses"), ""]}
         rows={rows.map(([title, one]) => ({
           key: title,
           cells: [
@@ -211,7 +212,7 @@ function Report({ report }: { report: GateReport }) {
             one.baseline.toFixed(3),
             one.candidate.toFixed(3),
             `${signed(one.difference)} [${signed(one.low)}, ${signed(one.high)}]`,
-            `${one.wins} / ${one.ties} / ${one.losses}`,
+            [one.wins, one.ties, one.losses].map(count).join(" / "),
             <Interval {...one} reach={reach} />,
           ],
         }))}

@@ -44,7 +44,7 @@ export function Shadow({ name, versions }: { name: string; versions: number[] })
       }}
     >
       <label class="row">
-        <span>Run in the shadow of the live version</span>
+        <span>Run in shadow mode</span>
         <select value={version ?? candidates[0]} onChange={(event) => setVersion(Number(event.currentTarget.value))}>
           {candidates.map((one) => (
             <option key={one} value={one}>
@@ -65,9 +65,9 @@ function Running({ data, onStop }: { data: ShadowInfo; onStop: () => void }) {
   return (
     <div class="row">
       <p>
-        Version {shadow!.version} runs in the shadow of version {data.live} on {percent(shadow!.share)} of the queries:{" "}
-        {count(compared?.n ?? 0)} compared, {share(compared?.mean_overlap)} of the results shared,{" "}
-        {share(compared?.same_first)} with the same first; {ms(compared?.median_candidate_ms)} against{" "}
+        Version {shadow!.version} runs in shadow mode beside version {data.live}, on {percent(shadow!.share)} of the
+        queries: {count(compared?.n ?? 0)} compared, {share(compared?.mean_overlap)} of results shared,{" "}
+        {share(compared?.same_first)} with the same top result, median {ms(compared?.median_candidate_ms)} instead of{" "}
         {ms(compared?.median_live_ms)}.
       </p>
       <button type="button" onClick={onStop}>
