@@ -55,13 +55,13 @@ def describe(
         if link.joined_by is not None:
             steps.append(sentence(link.joined_by, names))
         elif link.through is None:
-            speaks = "may speak" if link.entity in unsure else "speaks"
-            steps.append(f"{'the' if steps else 'The'} query {speaks} of {_name(link, names)}")
+            mentions = "may mention" if link.entity in unsure else "mentions"
+            steps.append(f"{'the' if steps else 'The'} query {mentions} {_name(link, names)}")
         elif link.tied:
-            steps.append(f"{ids.get(link.through, 'a memory')} also names {_name(link, names)}")
+            steps.append(f"{ids.get(link.through, 'a memory')} also mentions {_name(link, names)}")
         else:
-            steps.append(f"{ids.get(link.through, 'A memory')}, close to the query, names {_name(link, names)}")
-    return f"{', '.join(steps)}, and this memory names {_name(path[-1], names)}."
+            steps.append(f"{ids.get(link.through, 'A memory')}, close to the query, mentions {_name(link, names)}")
+    return f"{', '.join(steps)}, and this memory mentions {_name(path[-1], names)}."
 
 
 def _name(link: Link, names: Mapping[int, str]) -> str:

@@ -115,6 +115,6 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
 def in_words(rescored: Rescored, *, identified: bool) -> str:
     """How far the rescorer moved the order, and whether memories come first for an identifier, for `explain`."""
     return (
-        f"the order is {rescored.share:.0%} that of the rescorer: the candidates are "
-        f"{rescored.in_domain:.0%} like the memories it was trained on; others are ordered as helped on unseen sets"
+        f"the rescorer's order counts {rescored.share:.0%}: the candidates are {rescored.in_domain:.0%} like its "
+        "training data, and on unlike data it counts as far as it helped on held-out sets"
     ) + "; memories that hold the query's identifier come first" * identified

@@ -125,12 +125,12 @@ def _mixed_reason(prediction: IntentPrediction, profile: Profile) -> str:
     )
     if prediction.in_domain < UNFAMILIAR:
         return (
-            f"the query reads as {likely}, but is unlike those the classifier was trained on, so the fixed weights of "
-            f"profile {profile.label} count more than those of these intents"
+            f"the query is classified as {likely}, but is unlike the training queries, so the fixed weights of profile "
+            f"{profile.label} count more than those of these intents"
         )
     return (
-        f"the query reads as {likely}; the weights of these intents are mixed in that proportion and drawn "
-        f"towards the fixed weights of profile {profile.label} as far as the intent is uncertain"
+        f"the query is classified as {likely}; the weights of these intents are mixed in that proportion, and with the "
+        f"fixed weights of profile {profile.label} the less certain the intent is"
     )
 
 
@@ -154,8 +154,8 @@ def with_learned_weights(weighting: Weighting, learned: Mapping[str, float], pro
     """Move the weights towards the learned ones, by the profile's `learned_share`."""
     trust = profile.learned_share
     weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in _LEGS}
-    found = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in _LEGS)
-    return _changed(weighting, weights, f"what the legs found for it asks for {found}, which counts {trust:.0%}")
+    predicted = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in _LEGS)
+    return _changed(weighting, weights, f"the legs' results predict {predicted}, which count {trust:.0%}")
 
 
 def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weighting:

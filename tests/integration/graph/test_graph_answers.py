@@ -77,7 +77,7 @@ async def test_a_name_finds_who_is_meant(trivet: Trivet, query: str, name: str, 
     assert response.results[0].id == {"Melanie": "m0", "Tigran": "m1"}[name]
     path, why = led(response)[response.results[0].id]
     assert path == [name]
-    assert why == f"The query speaks of {name}, and this memory names {name}."
+    assert why == f"The query mentions {name}, and this memory mentions {name}."
 
 
 async def test_a_name_inside_another_is_not_meant(trivet: Trivet) -> None:
@@ -123,7 +123,7 @@ async def test_a_relation_in_a_text_leads_both_ways(
         goal = {"Ann": "m1", "Bob": "m2"}[ends[1]]
         path, why = led(response)[goal]
         assert path == list(ends)
-        assert why == (f"The query speaks of {ends[0]}, Ann —married to→ Bob, and this memory names {ends[1]}.")
+        assert why == (f"The query mentions {ends[0]}, Ann —married to→ Bob, and this memory mentions {ends[1]}.")
 
 
 STEP = CustomRule(name="step", when=[("x", "married_to", "y"), ("y", "parent_of", "z")], then=("x", "step_of", "z"))
@@ -143,8 +143,8 @@ async def test_the_symmetric_rule_lets_others_follow(trivet: Trivet, rules: list
         path, why = led(response)["m2"]
         assert path == ["Bob", "Quentin"]
         assert why == (
-            "The query speaks of Bob, Bob —step of→ Quentin, since Ann —married to→ Bob and Ann —parent of→ Quentin "
-            "(step), and this memory names Quentin."
+            "The query mentions Bob, Bob —step of→ Quentin, since Ann —married to→ Bob and Ann —parent of→ Quentin "
+            "(step), and this memory mentions Quentin."
         )
 
 

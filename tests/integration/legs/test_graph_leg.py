@@ -166,10 +166,10 @@ async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
     assert (ranking.details["anchors"], ranking.details["anchors_from"]) == (1, ["vector"])
     assert (hits["m3"].path, hits["m3"].why) == ((), "This memory is among the closest of the other legs.")
     assert hits["m1"].path == ("choir",)
-    assert hits["m1"].why == "m3, close to the query, names choir, and this memory names choir."
+    assert hits["m1"].why == "m3, close to the query, mentions choir, and this memory mentions choir."
     assert hits["m2"].path == ("choir", "Caroline")
     assert hits["m2"].why == (
-        "m3, close to the query, names choir, m1 also names Caroline, and this memory names Caroline."
+        "m3, close to the query, mentions choir, m1 also mentions Caroline, and this memory mentions Caroline."
     )
 
 
@@ -179,7 +179,7 @@ async def test_seeds_and_anchors_lead_together(leg: Walks) -> None:
     hits = {hit.id: hit for hit in ranking.hits}
     assert {"m1", "m2", "m4"} <= set(hits)
     assert hits["m2"].path == ("Caroline",)
-    assert hits["m2"].why == "The query speaks of Caroline, and this memory names Caroline."
+    assert hits["m2"].why == "The query mentions Caroline, and this memory mentions Caroline."
     assert (hits["m4"].path, hits["m4"].why) == ((), "This memory is among the closest of the other legs.")
 
 
@@ -309,7 +309,7 @@ async def test_the_turns_beside_a_turn_come_with_it(chats: Chats) -> None:
     share = DEFAULT.adjacency
     assert list(hits) == ["t1", "t0", "t2"]
     assert [hit.score for hit in hits.values()] == pytest.approx([1 / (1 + 2 * share)] + [share / (1 + 2 * share)] * 2)
-    assert hits["t1"].why == "The query speaks of Caroline, and this memory names Caroline."
+    assert hits["t1"].why == "The query mentions Caroline, and this memory mentions Caroline."
     assert (hits["t2"].path, hits["t2"].why) == ((), "This memory stands next to one that was reached.")
 
 
@@ -356,13 +356,13 @@ async def test_similarity_counts_for_the_turns_beside(chats: Chats) -> None:
         (
             [("Zed Labs", "twinned with", "Quux Works")],
             SymmetricRule(relation="twinned with"),
-            "The query speaks of Quux Works, Zed Labs —twinned with→ Quux Works, and this memory names Zed Labs.",
+            "The query mentions Quux Works, Zed Labs —twinned with→ Quux Works, and this memory mentions Zed Labs.",
         ),
         (
             [("Quux Works", "part of", "Acme Group"), ("Acme Group", "part of", "Zed Labs")],
             TransitiveRule(relation="part of"),
-            "The query speaks of Quux Works, Quux Works —part of→ Zed Labs, since Quux Works —part of→ Acme Group and "
-            "Acme Group —part of→ Zed Labs (transitive), and this memory names Zed Labs.",
+            "The query mentions Quux Works, Quux Works —part of→ Zed Labs, since Quux Works —part of→ Acme Group and "
+            "Acme Group —part of→ Zed Labs (transitive), and this memory mentions Zed Labs.",
         ),
     ],
 )

@@ -123,7 +123,7 @@ async def test_when_it_has_a_say(engine: Trivet, subtests: pytest.Subtests) -> N
             assert answer.explanation
             if rescored:
                 assert answer.explanation.rescoring is not None
-                assert answer.explanation.rescoring.startswith("the order is 100% that of the rescorer: the candidates")
+                assert answer.explanation.rescoring.startswith("the rescorer's order counts 100%: the candidates")
                 blend_rankings = [1 / (5 + rank) for rank in range(1, len(answer.results) + 1)]
                 assert [each.score for each in answer.results] == pytest.approx(blend_rankings)
             else:

@@ -23,30 +23,30 @@ INFERRED = JoinedEdge(
     ("path", "sentence"),
     [
         ([], "This memory is among the closest of the other legs."),
-        ([Link(ANN)], "The query speaks of Ann, and this memory names Ann."),
+        ([Link(ANN)], "The query mentions Ann, and this memory mentions Ann."),
         (
             [Link(ANN), Link(CHOIR, 1, True)],
-            "The query speaks of Ann, m1 also names the choir, and this memory names the choir.",
+            "The query mentions Ann, m1 also mentions the choir, and this memory mentions the choir.",
         ),
-        ([Link(CHOIR, 2)], "m2, close to the query, names the choir, and this memory names the choir."),
+        ([Link(CHOIR, 2)], "m2, close to the query, mentions the choir, and this memory mentions the choir."),
         (
             [Link(CHOIR, 2), Link(ANN, 1, True)],
-            "m2, close to the query, names the choir, m1 also names Ann, and this memory names Ann.",
+            "m2, close to the query, mentions the choir, m1 also mentions Ann, and this memory mentions Ann.",
         ),
         (
             [Link(ANN), Link(30, joined_by=STATED)],
-            "The query speaks of Ann, Ann —lives in→ Oslo, and this memory names Oslo.",
+            "The query mentions Ann, Ann —lives in→ Oslo, and this memory mentions Oslo.",
         ),
         (
             [Link(ANN), Link(30, joined_by=BACKWARDS)],
-            "The query speaks of Ann, Oslo —home of→ Ann, and this memory names Oslo.",
+            "The query mentions Ann, Oslo —home of→ Ann, and this memory mentions Oslo.",
         ),
         (
             [Link(ANN), Link(40, joined_by=INFERRED)],
-            "The query speaks of Ann, Ann —part of→ Norway, since Ann —part of→ Oslo and Oslo —part of→ Norway "
-            "(transitive), and this memory names Norway.",
+            "The query mentions Ann, Ann —part of→ Norway, since Ann —part of→ Oslo and Oslo —part of→ Norway "
+            "(transitive), and this memory mentions Norway.",
         ),
-        ([Link(CHOIR, 99)], "A memory, close to the query, names the choir, and this memory names the choir."),
+        ([Link(CHOIR, 99)], "A memory, close to the query, mentions the choir, and this memory mentions the choir."),
     ],
 )
 def test_a_path_is_a_sentence(path: list[Link], sentence: str) -> None:
@@ -54,12 +54,12 @@ def test_a_path_is_a_sentence(path: list[Link], sentence: str) -> None:
 
 
 def test_a_name_of_which_the_query_has_a_part_may_be_meant() -> None:
-    assert describe([Link(ANN)], IDS, NAMES, {ANN}) == "The query may speak of Ann, and this memory names Ann."
+    assert describe([Link(ANN)], IDS, NAMES, {ANN}) == "The query may mention Ann, and this memory mentions Ann."
 
 
 def test_names_and_ids_stay_as_they_are_written() -> None:
     """Whatever they contain, and wherever they are in the sentence."""
     assert describe([Link(50)], IDS, {50: "Smith , Sons"}) == (
-        "The query speaks of Smith , Sons, and this memory names Smith , Sons."
+        "The query mentions Smith , Sons, and this memory mentions Smith , Sons."
     )
     assert describe([Link(CHOIR, 1)], {1: "mail-7"}, NAMES).startswith("mail-7, close to the query,")
