@@ -37,7 +37,7 @@ def confirm(question: str) -> None:
         if isinstance(exc.__context__, KeyboardInterrupt) or (sys.stdin is not None and sys.stdin.isatty()):
             raise
         click.echo(err=True)
-        raise click.UsageError("Standard input cannot be asked for confirmation; use --yes to go on without.") from exc
+        raise click.UsageError("Standard input cannot be asked for confirmation: --yes goes on without.") from exc
     if not is_yes:
         raise click.Abort
 

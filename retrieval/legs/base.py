@@ -175,7 +175,7 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T 
     except VectorsReplaced:
         raise
     except TimeoutError:
-        reason = f"timed out after {timeout_s:g} s"
+        reason = f"passed its deadline of {timeout_s:g} s"
     except Exception as exc:
         reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
         # No traceback for an outage of the embedder: every query hits it, and the message describes it.

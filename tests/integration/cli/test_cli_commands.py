@@ -80,7 +80,7 @@ def test_bad_usage_is_status_two(arguments: list[str], message: str) -> None:
         ("import - <&-", 2, "standard input is closed"),
         ("profile put p - <&-", 2, "standard input is closed"),
         ("add - <&-", 2, "Give TEXT, or pipe it in."),
-        ("delete --all <&-", 2, "Standard input cannot be asked for confirmation; use --yes to go on without."),
+        ("delete --all <&-", 2, "Standard input cannot be asked for confirmation: --yes goes on without."),
         ("--help >/dev/full", 1, "No space left on device"),
         ("--version >/dev/full", 1, "No space left on device"),
     ],
