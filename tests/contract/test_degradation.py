@@ -291,12 +291,12 @@ async def test_learned_weights_count_only_where_every_leg_answered(bench: Bench)
     """A missing leg is no evidence."""
     legs = bench.legs()
     whole = await bench.search(legs)
-    assert "what the legs found" in whole.weighting.reason
+    assert "the legs' results predict" in whole.weighting.reason
     assert sum(whole.weighting.weights.values()) == pytest.approx(1.0)
     for leg in Leg:
         answer = await bench.search({**legs, leg: Breaking(legs[leg])})
-        assert "what the legs found" not in answer.weighting.reason
-    assert "what the legs found" not in (await bench.search(legs, Mode.HYBRID)).weighting.reason
+        assert "the legs' results predict" not in answer.weighting.reason
+    assert "the legs' results predict" not in (await bench.search(legs, Mode.HYBRID)).weighting.reason
 
 
 async def test_all_legs_failing_is_an_error(bench: Bench) -> None:
