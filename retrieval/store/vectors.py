@@ -134,13 +134,15 @@ _GO_BY_INDEX: LiteralString = """
            set_config('hnsw.ef_search', %(ef_search)s, true)
 """
 
-_EXACTLY: LiteralString = """
+_NEAREST: LiteralString = """
     select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and <which>
-    order by similarity desc, m.id collate "C" limit %(k)s
+    order by similarity desc
 """
 
+_EXACTLY = _NEAREST + ', m.id collate "C" limit %(k)s'
+
 # Vectors outside the index (store/vector_index.py), with ties in any order.
-_UNINDEXED = _EXACTLY.replace("<which>", "not m.indexed and <which>").replace(', m.id collate "C"', "")
+_UNINDEXED = _NEAREST.replace("<which>", "not m.indexed and <which>") + " limit %(k)s"
 
 
 def breadth(ef_search: int, memories: int, share: float) -> int:
