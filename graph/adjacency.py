@@ -195,6 +195,11 @@ def in_mask(docs: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return found
 
 
+def is_in_mask(doc: int, mask: NDArray[np.bool_]) -> bool:
+    """Whether a memory is in a mask; one added after it was made is not."""
+    return doc < len(mask) and bool(mask[doc])
+
+
 async def read_edges(
     conn: Connection, ns: int, docs: Collection[int] | None = None, *, parts: int = 1, roots: Roots
 ) -> tuple[NarrowEdges, list[Stated]]:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.adjacency import Adjacency
+from graph.adjacency import Adjacency, is_in_mask
 from graph.forward_chaining import BY_MEMORY, DECAY, Edge, Inferred, Stated, infer
 from graph.rules import Rule, fold_relation
 
@@ -88,8 +88,7 @@ def _stated(graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[in
     ranked: list[tuple[int, int, Stated]] = []
     for place, entity in enumerate(graph.relations.related(entities)):
         for way in graph.relations.of(entity):
-            read = way[: SCANNED * each_way]  # also of memories that were added after the mask was made
-            there = (edge for edge in read if edge.doc < len(eligible) and eligible[edge.doc])
+            there = (edge for edge in way[: SCANNED * each_way] if is_in_mask(edge.doc, eligible))
             ranked += [(rank, place, edge) for rank, edge in enumerate(islice(there, each_way))]
     ranked.sort()
     return [edge for _, _, edge in ranked[:most]]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.adjacency import Adjacency, in_mask
+from graph.adjacency import Adjacency, in_mask, is_in_mask
 from graph.forward_chaining import Key, Stated
 from graph.resolution import MENTIONS_CAP
 
@@ -125,7 +125,7 @@ class VisibleGraph:
     def _stated(self, entity: int) -> tuple[list[Stated], bool]:
         ways = self._graph.relations.of(entity)
         every = chain.from_iterable(islice(way, STATED_SCANNED) for way in ways)
-        stated = [each for each in every if each.doc < len(self._visible) and self._visible[each.doc]]
+        stated = [each for each in every if is_in_mask(each.doc, self._visible)]
         return list(dict.fromkeys(stated)), any(len(way) > STATED_SCANNED for way in ways)
 
     def _met(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from graph.adjacency import Adjacency
+from graph.adjacency import Adjacency, is_in_mask
 from postgres.arrays import array_text
 from postgres.prepared import Parameters, PreparedStatement, fetch_pipelined
 from retrieval.answer.answer import Answer
@@ -165,5 +165,5 @@ def _needed_turns(found: Iterable[RankedMemory], columns: Columns, view: SearchV
     return {
         doc: other
         for doc, other in needed.items()
-        if other < len(view.eligible) and view.eligible[other] and speakers[doc] != speakers[other]
+        if is_in_mask(other, view.eligible) and speakers[doc] != speakers[other]
     }

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from graph.adjacency import in_mask
+from graph.adjacency import in_mask, is_in_mask
 from graph.neighbourhood import Bounds, View
 from graph.traversal import begin, walk
 from retrieval.index.query_vectors import cosines
@@ -73,7 +73,7 @@ class GraphRetriever:
             return LegRanking(docs=np.empty(0, np.int64), scores=np.empty(0), ids=ids, details=details)
         with query.stopwatch.span("graph_walk"):
             # A leg may have found a memory that was added or removed meanwhile.
-            seen = {doc: part for doc, part in anchors.items() if doc < len(view.eligible) and view.eligible[doc]}
+            seen = {doc: part for doc, part in anchors.items() if is_in_mask(doc, view.eligible)}
             walk(view, near, seen, rules=rules)
             found, activations = near.activations()
             share, most = query.profile.adjacency, max(MAX_COMPARED, query.fan_out)
