@@ -62,6 +62,8 @@ _SINGLE: LiteralString = (
 )
 
 # READ COMMITTED, whatever the database's default: writers see what was committed while they waited for a lock.
+# No limit for idle sessions: connections of a pool are idle most of the time.
+# Nulls in arrays: they are the fields that a memory of a batch lacks.
 # Generic plans: every statement is a lookup by key whose plan does not depend on the values, and replanning one of the
 # graph's statements costs more than running it.
 _SESSION: LiteralString = (
@@ -69,6 +71,8 @@ _SESSION: LiteralString = (
     select set_config('statement_timeout', %(statement_timeout)s, false),
            set_config('lock_timeout', %(lock_timeout)s, false),
            set_config('idle_in_transaction_session_timeout', %(idle_timeout)s, false),
+           set_config('idle_session_timeout', '0', false),
+           set_config('array_nulls', 'on', false),
            set_config('default_transaction_isolation', 'read committed', false),
            set_config('jit', 'off', false),
            set_config('timezone', 'UTC', false),

@@ -66,6 +66,18 @@ async def test_transactions_have_no_time_limit_whatever_the_databases(database_u
             assert await (await conn.execute("show transaction_timeout")).fetchone() == ("0",)
 
 
+async def test_idle_connections_are_kept_and_arrays_may_have_nulls_whatever_the_databases_settings(
+    database_url: str,
+) -> None:
+    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute(f"alter database {database} set idle_session_timeout = '1h'")
+        db.execute(f"alter database {database} set array_nulls = off")
+    async with open_pool(database_url, 4) as pool, pool.connection() as conn:
+        assert await (await conn.execute("show idle_session_timeout")).fetchone() == ("0",)
+        assert await (await conn.execute("select '{NULL}'::text[]")).fetchone() == ([None],)
+
+
 async def test_vectors_go_in_and_out(pool: Pool) -> None:
     vector = np.array([0.5, -0.25, 2.0], dtype=np.float32)
     async with pool.connection() as db:
