@@ -472,7 +472,10 @@ class Trivet:
         await self._indexes.warm()
 
     async def maintain(self) -> None:
-        """One maintenance pass: index vectors, compact postings, trim logs, refresh the planner's statistics."""
+        """One maintenance pass: index vectors, compact postings, trim logs, refresh the planner's statistics.
+
+        It also writes the outcomes of jobs that ended while the database was away.
+        """
         async with self._pool.connection() as conn:
             await vector_index.enter_some(conn)
             least = self.settings.bm25_tail_docs
@@ -482,6 +485,7 @@ class Trivet:
             if self._files is not None:
                 await self._files.tidy(conn)
             await statistics.refresh(conn)
+        await self.jobs.write_outcomes()
 
     async def trim_changes(self) -> None:
         """Delete changes that no process still needs to follow writes; reads all kept changes."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
@@ -88,6 +89,7 @@ class Jobs:
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._unwritten = deque[Progress]()
 
     async def recent(self, namespace: str | None = None) -> list[Job]:
         """Running jobs, then the others, newest first; of one namespace or all."""
@@ -128,15 +130,24 @@ class Jobs:
             if progress.state == "running":
                 progress.state = "done"
             if progress.ns is not None:
-                await self._write(progress)
+                await self._write_outcome(progress)
+
+    async def write_outcomes(self) -> None:
+        """Write the outcomes of jobs that ended while the database was away."""
+        for _ in range(len(self._unwritten)):
+            await self._write_outcome(self._unwritten.popleft())
+
+    async def _write_outcome(self, progress: Progress) -> None:
+        if not await self._write(progress):
+            self._unwritten.append(progress)
 
     async def _beat(self, progress: Progress) -> None:
         while True:
             await asyncio.sleep(BEAT_S)
             await self._write(progress)
 
-    async def _write(self, progress: Progress) -> None:
-        """Write a job's progress; a failure is only logged, so that the work goes on."""
+    async def _write(self, progress: Progress) -> bool:
+        """Whether a job's progress could be written; a failure is only logged, so that the work goes on."""
         try:
             if progress.ns is None:
                 await self.start(progress)
@@ -145,3 +156,5 @@ class Jobs:
                     await conn.execute(_WRITE, asdict(progress))
         except (StoreError, Conflict) as exc:
             log.warning("the record of a job was not written: %s", exc)
+            return False
+        return True

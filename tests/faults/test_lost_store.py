@@ -18,13 +18,16 @@ from psycopg.conninfo import conninfo_to_dict
 
 from postgres.connection import Connection
 from postgres.prepared import PreparedStatement
+from retrieval.engine import Trivet
 from retrieval.errors import StoreUnavailable
+from retrieval.lifecycle.jobs import Progress
 from retrieval.store import reachability
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.pool import WAIT_TIMEOUT_S, Pool, open_pool
+from retrieval.types.memory import MemoryInput
 from tests.faults.servers import FAST
 from tests.processes import PATIENCE_S, postgres_in
-from tests.serving import problem_of, served
+from tests.serving import problem_of, served, settings_for
 
 SOON_S = 20.0
 """Above what a busy machine makes of a second or two, below what a statement may take and callers of a busy pool wait
@@ -325,6 +328,17 @@ async def test_a_busy_pool_is_not_a_lost_database(database_url: str) -> None:
     finally:
         with psycopg.connect(database_url, autocommit=True) as db:
             db.execute("drop role pool_of_four")
+
+
+async def test_the_outcome_of_a_job_is_recorded_when_the_database_is_back(line: Line) -> None:
+    async with Trivet.open(settings_for(line.url)) as trivet:
+        await trivet.add("a", [MemoryInput(text="My sister Ines moved to Porto.")])
+        progress = Progress(kind="import", namespace="a")
+        await trivet.jobs.start(progress)
+        async with line.refusing(), trivet.jobs.following(progress):
+            pass
+        await trivet.maintain()
+        assert [job.state for job in await trivet.jobs.recent()] == ["done"]
 
 
 async def until_it_answers(pool: Pool) -> None:
