@@ -13,12 +13,13 @@ from urllib.parse import quote
 
 from litestar import Request
 from litestar.enums import ScopeType
+from litestar.exceptions import LitestarException
 from litestar.middleware import ASGIMiddleware
 from litestar.plugins.problem_details import ProblemDetailsException
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from retrieval.api.hosts import HostCheck
-from retrieval.api.problems import problem
+from retrieval.api.problems import log_failure, problem
 from retrieval.api.rate_limit import RateLimit
 from retrieval.api.state import AppState
 from retrieval.api.tokens import token_of
@@ -79,6 +80,9 @@ class Gateway(ASGIMiddleware):
                 await next_app(scope, receive, send_with_id)
             else:
                 await refuse(refusal)
+        except LitestarException as exc:
+            # The response has begun: it ends without its last chunk, which tells the client.
+            log_failure(_cause(exc), request_id.decode(), self._state.settings.secrets)
         except asyncio.CancelledError:
             if status is None:  # the server stops before this is done
                 await refuse(problem(503, "The server is being stopped."))
@@ -118,6 +122,13 @@ class Gateway(ASGIMiddleware):
                     detail = str(exc)
             challenge += ', error="invalid_token"'
         return problem(401, detail, headers={"www-authenticate": challenge})
+
+
+def _cause(error: Exception) -> Exception:
+    """The error that layers of the router and a task group have wrapped."""
+    if isinstance(error, LitestarException) and isinstance(error.__cause__, Exception):
+        return _cause(error.__cause__)
+    return _cause(error.exceptions[0]) if isinstance(error, ExceptionGroup) else error
 
 
 def is_open(path: str) -> bool:

@@ -31,7 +31,7 @@ from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, Relati
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings, TransitiveRule
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.command import Cli
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, until
 from tests.serving import on_a_port, problem_of, served, settings_for
 
 DAY = datetime(2024, 3, 4, 9, tzinfo=UTC)
@@ -325,6 +325,32 @@ def test_readers_who_take_nothing_do_not_hold_up_others(database_url: str, monke
             reader.sendall(b"GET /v1/namespaces/n/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert reader.recv(12) == b"HTTP/1.1 200"
         assert len(client.get("/v1/namespaces/other/export").text.splitlines()) == 2
+
+
+def test_a_database_that_is_lost_meanwhile_is_one_line_of_the_log(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client sees that the response is not complete."""
+    with (
+        on_a_port(settings_for(database_url)) as url,
+        httpx.Client(base_url=url, timeout=PATIENCE_S) as client,
+        psycopg.connect(database_url, autocommit=True) as db,
+    ):
+        client.post("/v1/namespaces/n/memories", json={"memories": [{"text": "x"} for _ in range(500)]})
+        db.execute("update memory set text = repeat('lorem ipsum ', 6000)")  # more than any socket holds
+        with client.stream("GET", "/v1/namespaces/n/export") as answer:
+            pieces = answer.iter_bytes()
+            assert next(pieces).startswith(MARK)
+            end = (
+                "select pg_terminate_backend(pid, 60000) from pg_stat_activity "
+                "where query ~* '^fetch .*export' and datname = current_database()"
+            )
+            until(lambda: db.execute(end).fetchall())
+            with pytest.raises(httpx.RemoteProtocolError):
+                list(pieces)
+    [line] = [each for each in caplog.messages if "StoreUnavailable" in each]
+    assert "\n" not in line
+    assert not [each for each in caplog.records if each.exc_info]
 
 
 async def test_over_http_it_is_the_same(client: httpx.AsyncClient) -> None:
