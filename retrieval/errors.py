@@ -114,6 +114,10 @@ class StoreUnavailable(StoreError):
     """The database cannot be reached."""
 
 
+class DatabaseUnreachable(StoreUnavailable):
+    """The database cannot be reached; the message names its host, port and database."""
+
+
 class MigrationError(StoreError):
     """The database schema is not the one that this version needs."""
 

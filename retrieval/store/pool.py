@@ -20,7 +20,7 @@ from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from postgres.connection import Connection, fetch
-from retrieval.errors import Collided, InvalidInput, MigrationError, StoreError, StoreUnavailable
+from retrieval.errors import Collided, DatabaseUnreachable, InvalidInput, MigrationError, StoreError, StoreUnavailable
 from retrieval.store.reachability import Reachability
 
 CONNECT_TIMEOUT_S = 5
@@ -228,8 +228,8 @@ def translated() -> Iterator[None]:
 async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection:
     """Open one connection in autocommit mode, within `timeout_s`, at least 2, or the URL's own `connect_timeout`.
 
-    Raises StoreUnavailable if the URL is malformed, or the database does not answer or refuses the connection. The
-    message names host, port and database, never a password.
+    Raises DatabaseUnreachable if the database does not answer or refuses the connection, StoreUnavailable if the URL is
+    malformed; the message never has a password.
     """
     try:
         async with AsyncExitStack() as stack:
@@ -239,7 +239,7 @@ async def connect(url: str, *, timeout_s: int = CONNECT_TIMEOUT_S) -> Connection
             stack.pop_all()
             return connection
     except psycopg.OperationalError as exc:
-        raise StoreUnavailable(f"cannot reach the database {describe(url)}: {one_line(exc)}") from exc
+        raise DatabaseUnreachable(f"cannot reach the database {describe(url)}: {one_line(exc)}") from exc
 
 
 async def check_session(db: Connection, url: str) -> None:

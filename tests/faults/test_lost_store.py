@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import sys
@@ -328,6 +329,16 @@ async def test_a_busy_pool_is_not_a_lost_database(database_url: str) -> None:
     finally:
         with psycopg.connect(database_url, autocommit=True) as db:
             db.execute("drop role pool_of_four")
+
+
+async def test_where_the_database_is_only_the_log_says(line: Line, caplog: pytest.LogCaptureFixture) -> None:
+    async with served(line.url) as client:
+        await client.request(WRITE[0], WRITE[1], json=WRITE[2])
+        async with line.refusing():
+            answer = await client.get("/v1/namespaces/a/export")
+    detail = str(problem_of(answer, 503)["detail"])
+    assert ("cannot be reached" in detail, "127.0.0.1" in detail) == (True, False)
+    assert re.search(r"request \w+ failed with 503: .*127\.0\.0\.1", caplog.text)
 
 
 async def test_the_outcome_of_a_job_is_recorded_when_the_database_is_back(line: Line) -> None:
