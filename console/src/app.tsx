@@ -30,7 +30,7 @@ const VIEWS: readonly { id: string; title: string; view: ComponentType<ViewProps
   { id: "graph", title: "Graph", view: Graph },
   { id: "memories", title: "Memories", view: Memories },
   { id: "tune", title: "Tune", view: Tune },
-  { id: "state", title: "State", view: State },
+  { id: "state", title: "Status", view: State },
 ];
 
 export function App() {

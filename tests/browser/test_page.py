@@ -64,6 +64,13 @@ def test_the_api_pages_show_more_than_their_contents_on_a_phone(
     expect(page.get_by_role("heading", level=1)).to_be_in_viewport()
 
 
+def test_the_page_about_the_server_is_called_status(console: Console) -> None:
+    page = console.open("state")
+    expect(page.get_by_role("link", name="Status", exact=True)).to_have_attribute("aria-current", "page")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Status")
+    page.close()  # it polls the server, and must stop before that is gone
+
+
 def test_colours_are_switched_and_kept(console: Console) -> None:
     page = console.open()
     switch = page.get_by_role("button", name="Theme")

@@ -1,4 +1,4 @@
-"""The State view: jobs, and a server that is slow and empty."""
+"""The view Status: jobs, and a server that is slow and empty."""
 
 from __future__ import annotations
 

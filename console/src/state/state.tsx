@@ -25,7 +25,7 @@ type Samples = ReturnType<typeof parseMetrics>;
 const REFRESH_MS = 5_000;
 const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
-/** The state of the server: its checks, its contents, its speed and load. */
+/** Whether the server is well: its checks, its contents, its speed and load. */
 export function State({ namespaces, isLoading, reload }: ViewProps) {
   const state = useLoaded((signal) => call<ServerState>("/v1/state", { signal }), []);
   const version = useLoaded((signal) => call<{ version: string; python: string }>("/version", { signal }), []);
@@ -38,7 +38,7 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
   return (
     <div class="page state">
       <header class="row spread">
-        <h1>State</h1>
+        <h1>Status</h1>
         {version.data && (
           <p class="soft">
             Trivet {version.data.version}, Python {version.data.python}. Refreshes every five seconds.
