@@ -53,10 +53,12 @@ export function App() {
   const namespaces = loaded.data?.namespaces ?? [];
   const namespace = route.namespace || (namespaces[0]?.name ?? "");
   const current = VIEWS.find(({ id }) => id === route.view) ?? VIEWS[0]!;
-  useEffect(() => {
-    document.title = `${current.title}${namespace ? ` · ${namespace}` : ""} · Trivet`;
-  }, [current, namespace]);
   const View = current.view;
+  const { id, query } = route;
+  const opened = query.get("q") ?? query.get("session") ?? query.get("document") ?? (View === Memories ? id : "");
+  useEffect(() => {
+    document.title = [opened, current.title, namespace, "Trivet"].filter(Boolean).join(" · ");
+  }, [opened, current, namespace]);
   const isOfNamespace = View !== State;
   return (
     <>

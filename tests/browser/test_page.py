@@ -71,6 +71,22 @@ def test_the_page_about_the_server_is_called_status(console: Console) -> None:
     page.close()  # it polls the server, and must stop before that is gone
 
 
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("memories", "Memories"),
+        ("memories/d01-001", "d01-001 · Memories"),
+        ("memories?session=d01", "d01 · Memories"),
+        ("ask?q=Who is Biscuit?", "Who is Biscuit? · Ask"),
+    ],
+)
+def test_the_title_says_what_is_open(console: Console, path: str, title: str) -> None:
+    """So that tabs, bookmarks and the browser's history can be told apart; and the page has one main heading."""
+    page = console.open(path)
+    expect(page).to_have_title(f"{title} · shop · Trivet")
+    expect(page.get_by_role("heading", level=1)).to_have_count(1)
+
+
 def test_colours_are_switched_and_kept(console: Console) -> None:
     page = console.open()
     switch = page.get_by_role("button", name="Theme")

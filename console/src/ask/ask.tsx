@@ -124,6 +124,7 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
   const error = [shown, ...Object.values(sides)].find((asked) => asked.error && asked.job?.query === query)?.error;
   return (
     <div class="ask">
+      {query && <h1 class="visually-hidden">Ask</h1>}
       <Question asked={query} history={history} onAsk={ask} onForget={() => setHistory(() => [])} />
       <aside class="ask-controls" aria-label="Settings">
         {/* The sliders stay where the answer before has put them until this one comes. */}
