@@ -65,6 +65,7 @@ def test_how_two_entities_are_connected(console: Console) -> None:
     page.get_by_label("Path to").fill("Dafydd")
     page.get_by_role("button", name="Find path").click()
     steps = page.locator(".path-steps").first
+    expect(steps).to_be_in_viewport()
     expect(steps).to_contain_text("Maya")
     expect(steps).to_contain_text("Dafydd")
 

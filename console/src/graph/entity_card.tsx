@@ -1,3 +1,5 @@
+import type { ComponentChildren } from "preact";
+
 import type { EntityPage } from "../api";
 import { call, within } from "../api";
 import { counted, day } from "../format";
@@ -14,12 +16,14 @@ interface Props {
   onRetry: () => void;
   onExpand: () => void;
   onHover: (id: string | undefined) => void;
+  /** What else can be done with the entity. */
+  children: ComponentChildren;
 }
 
 const FIRST = 12;
 
 /** An entity's page: what it is, its neighbours, and the memories that mention it; or why it is missing. */
-export function EntityCard({ namespace, id, graph, graphError, onRetry, onExpand, onHover }: Props) {
+export function EntityCard({ namespace, id, graph, graphError, onRetry, onExpand, onHover, children }: Props) {
   const { data, error, reload } = useLoaded(
     (signal) => call<EntityPage>(within(namespace, "entities", id), { query: { words: true }, signal }),
     [namespace, id],
@@ -35,14 +39,18 @@ export function EntityCard({ namespace, id, graph, graphError, onRetry, onExpand
         <a href={href(namespace, "graph")}>Whole graph</a>
       </p>
       {failure && <Failure error={failure} onRetry={retry} />}
-      {data && <Details namespace={namespace} page={data} graph={graph} onExpand={onExpand} onHover={onHover} />}
+      {data && (
+        <Details namespace={namespace} page={data} graph={graph} onExpand={onExpand} onHover={onHover}>
+          {children}
+        </Details>
+      )}
     </section>
   );
 }
 
-type DetailsProps = Pick<Props, "namespace" | "graph" | "onExpand" | "onHover"> & { page: EntityPage };
+type DetailsProps = Pick<Props, "namespace" | "graph" | "onExpand" | "onHover" | "children"> & { page: EntityPage };
 
-function Details({ namespace, page, graph, onExpand, onHover }: DetailsProps) {
+function Details({ namespace, page, graph, onExpand, onHover, children }: DetailsProps) {
   const neighbors = neighborsOf(graph, page.id);
   return (
     <>
@@ -60,6 +68,7 @@ function Details({ namespace, page, graph, onExpand, onHover }: DetailsProps) {
           Ask about it
         </a>
       </p>
+      {children}
       {page.relations.length > 0 && <Relations namespace={namespace} relations={page.relations} />}
       {neighbors.length > 0 && <h3>Neighbours in view</h3>}
       <ul class="entity-list">

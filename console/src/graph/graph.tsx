@@ -137,7 +137,6 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
         <EntitySearch namespace={namespace} />
         {error && !selected && <Failure error={error} onRetry={() => void show()} />}
         {names && <Way namespace={namespace} names={parted(names)} memory={memory} />}
-        {paths && <PathSteps namespace={namespace} paths={paths} />}
         {selected ? (
           <EntityCard
             key={selected}
@@ -148,13 +147,15 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
             onRetry={() => void show()}
             onExpand={() => void expand(selected)}
             onHover={setHovered}
-          />
+          >
+            <PathForm namespace={namespace} source={selected} />
+            {paths && <PathSteps namespace={namespace} paths={paths} />}
+          </EntityCard>
         ) : isEmpty ? (
           <NoneYet namespace={namespace} />
         ) : (
           <Overview namespace={namespace} graph={shown} isLoading={underWay > 0} onHover={setHovered} />
         )}
-        {selected && <PathForm namespace={namespace} source={selected} />}
         <Filters filters={filters} types={typesOf(graph)} onChange={setFilters} />
         <p class="hint">
           <button type="button" class="link" onClick={() => void attempt(() => download(namespace))}>

@@ -14,10 +14,10 @@ export interface Paths {
 
 /** How two entities are connected, step by step, with the memories as evidence. */
 export function PathSteps({ namespace, paths }: { namespace: string; paths: Paths }) {
-  if (paths.paths.length === 0) return <p class="panel">Not connected within three steps.</p>;
+  if (paths.paths.length === 0) return <p>Not connected within three steps.</p>;
   return (
-    <section class="panel">
-      <h2>How they are connected</h2>
+    <section>
+      <h3>How they are connected</h3>
       {paths.paths.map(({ entities, edges }) => (
         <ol key={entities.map(({ id }) => id).join(" ")} class="path-steps">
           {edges.map((edge, i) => (
