@@ -61,6 +61,38 @@ def test_the_command_that_learns_from_judgements_is_whole(console: Console) -> N
     assert tune.make_context(name, arguments).params["namespace"] == NAMESPACE
 
 
+def test_all_judgements_are_listed(console: Console) -> None:
+    """In a list that scrolls, above the evaluation."""
+    path = f"{console.url}/v1/namespaces/judged"
+    httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
+    for i in range(60):
+        body = {"query": f"Question {i}?", "shown": ["m"], "relevant": ["m"], "intent": "fact_lookup"}
+        httpx.post(f"{path}/feedback", json=body).raise_for_status()
+    page = console.open("tune", namespace="judged")
+    judgements = page.get_by_role("region", name="Judgements")
+    expect(judgements.get_by_role("row")).to_have_count(1 + 60)
+    expect(page.get_by_role("heading", name="Evaluation")).to_be_in_viewport()
+    judgements.get_by_role("link", name="Question 0?").focus()
+    expect(judgements.get_by_role("link", name="Question 0?")).to_be_in_viewport()
+    assert console.violations() == []
+
+
+def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
+    page = console.open("tune")
+    url = f"{console.url}/v1/namespaces/{NAMESPACE}/feedback"
+    body = {"query": "When was Biscuit born?", "shown": ["d01-001"], "relevant": [], "intent": "fact_lookup"}
+    httpx.post(url, json=body).raise_for_status()
+    page.reload()
+    plot = page.get_by_role("img", name="Reliability of the intent classifier")
+    for label in ("Predicted probability", "Accuracy"):
+        expect(plot.get_by_text(label)).to_be_visible()
+
+
+def test_the_version_shown_is_marked(console: Console) -> None:
+    page = console.open("tune")
+    expect(page.get_by_role("button", name="Show")).to_have_attribute("aria-pressed", "true")
+
+
 def test_too_few_judgements_are_said(console: Console) -> None:
     url = f"{console.url}/v1/namespaces/few/memories"
     httpx.post(url, json={"memories": [{"text": "The kettle is blue."}]}, timeout=300).raise_for_status()

@@ -8,6 +8,7 @@ import { counted, percent } from "../format";
 import { useLoaded } from "../loading";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
+import { Scrolling } from "../ui/scrolling";
 import { Table, numbers } from "../ui/table";
 
 type Probabilities = Record<Intent, number>;
@@ -127,7 +128,7 @@ function Square({ reads, lit, onLit }: LitProps) {
 
 function ReadTable({ reads, lit, onLit }: LitProps) {
   return (
-    <div class="read-table" role="region" aria-label="Questions and intents" tabIndex={0}>
+    <Scrolling label="Questions and intents">
       <Table
         columns={["Question", "Intent", ...numbers("Probability")]}
         rows={reads.map(({ query, label, probabilities }) => ({
@@ -140,12 +141,12 @@ function ReadTable({ reads, lit, onLit }: LitProps) {
           },
         }))}
       />
-    </div>
+    </Scrolling>
   );
 }
 
 const BINS = 5;
-const PLOT = 220;
+const MARGIN = 24;
 
 /** Accuracy of the questions by predicted probability; on the diagonal the two agree. */
 function Reliability({ reads }: { reads: Read[] }) {
@@ -160,16 +161,24 @@ function Reliability({ reads }: { reads: Read[] }) {
     const right = inBin.filter(({ label, truth }) => label === truth).length;
     return { n: inBin.length, right: inBin.length ? right / inBin.length : 0, said: (i + 0.5) / BINS };
   });
-  const at = (share: number): number => 20 + share * (PLOT - 40);
+  const at = (share: number): number => MARGIN + share * (SIZE - 2 * MARGIN);
+  const axis = (title: string, y: number) =>
+    (["0%", title, "100%"] as const).map((label, i) => (
+      <text key={label} x={at(i / 2)} y={y} text-anchor={["start", "middle", "end"][i] as "start"}>
+        {label}
+      </text>
+    ));
   return (
     <figure>
-      <svg class="square" viewBox={`0 0 ${PLOT} ${PLOT}`} role="img" aria-label="Reliability of the intent classifier">
-        <rect x="20" y="20" width={PLOT - 40} height={PLOT - 40} />
-        <line x1={at(0)} y1={PLOT - at(0)} x2={at(1)} y2={PLOT - at(1)} />
+      <svg class="square" viewBox={`0 0 ${SIZE} ${SIZE}`} role="img" aria-label="Reliability of the intent classifier">
+        <rect x={at(0)} y={at(0)} width={at(1) - at(0)} height={at(1) - at(0)} />
+        <line x1={at(0)} y1={at(1)} x2={at(1)} y2={at(0)} />
+        {axis("Predicted probability", SIZE - 8)}
+        <g transform={`rotate(-90 ${SIZE / 2} ${SIZE / 2})`}>{axis("Accuracy", 16)}</g>
         {bins
           .filter(({ n }) => n > 0)
           .map(({ said, right, n }) => (
-            <circle key={said} cx={at(said)} cy={PLOT - at(right)} r={3 + Math.sqrt(n)}>
+            <circle key={said} cx={at(said)} cy={SIZE - at(right)} r={3 + Math.sqrt(n)}>
               <title>
                 Predicted {percent(said)}, correct {percent(right)} of {n}
               </title>
@@ -177,8 +186,8 @@ function Reliability({ reads }: { reads: Read[] }) {
           ))}
       </svg>
       <figcaption class="hint">
-        Reliability: predicted probability (x) against accuracy (y), for the{" "}
-        {counted(reads.length, "question", "questions")} with an intent in feedback.
+        Reliability: how often the classifier is right, by the probability it gave, for{" "}
+        {counted(reads.length, "question", "questions")} with an intent in feedback. On the dashed line the two agree.
       </figcaption>
     </figure>
   );

@@ -11,6 +11,7 @@ import { allRows, readPage } from "../pages";
 import { href } from "../route";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
+import { Scrolling } from "../ui/scrolling";
 import { Table, numbers } from "../ui/table";
 
 interface Feedback {
@@ -116,21 +117,23 @@ function FeedbackTable({ namespace, feedback }: { namespace: string; feedback: F
         {counted(feedback.length, "judgement", "judgements")}
         {feedback.length === 1_000 && " (newest)"}
       </summary>
-      <Table
-        columns={["Question", ...numbers("Relevant", "Not relevant"), "Time"]}
-        rows={feedback.slice(0, 50).map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
-          const grades = Object.values(ratings);
-          return {
-            key: id,
-            cells: [
-              <a href={href(namespace, "ask", "", { q: query })}>{query}</a>,
-              relevant.length + clicked.length + grades.filter((grade) => grade > 0).length,
-              irrelevant.length + grades.filter((grade) => grade === 0).length,
-              <span class="soft">{dayAndTime(at)}</span>,
-            ],
-          };
-        })}
-      />
+      <Scrolling label="Judgements">
+        <Table
+          columns={["Question", ...numbers("Relevant", "Not relevant"), "Time (UTC)"]}
+          rows={feedback.map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
+            const grades = Object.values(ratings);
+            return {
+              key: id,
+              cells: [
+                <a href={href(namespace, "ask", "", { q: query })}>{query}</a>,
+                relevant.length + clicked.length + grades.filter((grade) => grade > 0).length,
+                irrelevant.length + grades.filter((grade) => grade === 0).length,
+                <span class="soft">{dayAndTime(at)}</span>,
+              ],
+            };
+          })}
+        />
+      </Scrolling>
     </details>
   );
 }

@@ -135,7 +135,7 @@ function Versions({ info, onShow, onPromote, onRollback }: VersionsProps) {
             gate === null ? "not measured" : gate ? "passed" : "failed",
             <span class="soft">{day(created_at)}</span>,
             <span class="row">
-              <button type="button" onClick={() => onShow(version)}>
+              <button type="button" aria-pressed={version === info.shown?.profile.version} onClick={() => onShow(version)}>
                 Show
               </button>
               {!live && (
