@@ -46,6 +46,7 @@ def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
         f"{console.url}/v1/namespaces/{NAMESPACE}/context", json={"query": QUESTION, "top_k": 30, "explain": True}
     ).json()
     expect(page.locator(".bump-main li")).to_have_count(10)
+    expect(page.get_by_text("The number beside a memory is its place in the final list")).to_be_visible()
     assert final_order(page) == [result["id"] for result in answer["results"][:10]]
     pack = page.get_by_label("Pack text")
     expect(pack).to_have_text(answer["context"])
@@ -70,6 +71,20 @@ def test_dragging_a_weight_changes_the_order(console: Console) -> None:
     assert final_order(page) != by_vector
     page.get_by_role("button", name="Reset all").click()
     expect(request).not_to_contain_text("weights")
+
+
+def test_only_weights_that_can_be_dragged_say_so(console: Console) -> None:
+    """There are none before the first answer, and none to change if a single leg answers."""
+    page = console.open()
+    weights = page.get_by_role("group", name="Weights")
+    expect(weights).to_be_disabled()
+    expect(weights).not_to_contain_text("drag")
+    page.get_by_role("searchbox").fill(QUESTION)
+    page.keyboard.press("Enter")
+    expect(weights).to_contain_text("(learned; drag to change)")
+    page.get_by_label("Mode").select_option("bm25")
+    expect(weights).to_be_disabled()
+    expect(weights).not_to_contain_text("drag")
 
 
 def test_weights_that_are_refused_can_be_changed_by_keyboard(console: Console) -> None:
@@ -209,6 +224,16 @@ def test_history_is_kept_and_cleared(console: Console) -> None:
     page.get_by_text("History", exact=True).click()
     page.get_by_role("button", name="Clear history").click()
     expect(page.get_by_text("History", exact=True)).to_have_count(0)
+
+
+def test_history_is_as_high_as_the_button_beside_it(console: Console) -> None:
+    page = console.open(ASKED)
+    page.get_by_role("searchbox").fill("Who is Biscuit?")
+    page.keyboard.press("Enter")
+    history, ask = page.locator("summary", has_text="History"), page.get_by_role("button", name="Ask", exact=True)
+    expect(history).to_be_visible()
+    boxes = [one.bounding_box() for one in (history, ask)]
+    assert len({box["height"] for box in boxes if box}) == 1
 
 
 def test_history_closes_by_escape_and_when_left(console: Console) -> None:

@@ -47,6 +47,7 @@ export function Controls(props: Props) {
           min={0}
           max={4}
           onInput={(value) => set("max_hops", value)}
+          hint="How far the graph leg walks from the entities of the question."
         />
         <Rescorer settings={settings} set={set} />
         <Slider
@@ -137,6 +138,7 @@ function ModeAndProfile({ settings, set }: { settings: Settings; set: Set }) {
 
 function WeightSliders({ settings, answer, set }: { settings: Settings; answer: Answer | undefined; set: Set }) {
   const isSingle = (LEGS as readonly string[]).includes(settings.mode ?? "");
+  const isDisabled = isSingle || !(answer || settings.weights);
   const weights = settings.weights ?? {
     vector: answer?.weights.vector ?? 0,
     bm25: answer?.weights.bm25 ?? 0,
@@ -145,7 +147,7 @@ function WeightSliders({ settings, answer, set }: { settings: Settings; answer: 
   const total = LEGS.reduce((sum, leg) => sum + weights[leg], 0) || 1;
   const drag = (leg: Leg, value: number): void => set("weights", { ...weights, [leg]: value });
   return (
-    <fieldset class="weights" disabled={isSingle || !(answer || settings.weights)}>
+    <fieldset class="weights" disabled={isDisabled}>
       <legend>
         Weights{" "}
         {settings.weights ? (
@@ -153,7 +155,7 @@ function WeightSliders({ settings, answer, set }: { settings: Settings; answer: 
             Reset
           </button>
         ) : (
-          <span class="hint">({settings.mode === "hybrid" ? "fixed" : "learned"}; drag to change)</span>
+          !isDisabled && <span class="hint">({settings.mode === "hybrid" ? "fixed" : "learned"}; drag to change)</span>
         )}
       </legend>
       {LEGS.map((leg) => (

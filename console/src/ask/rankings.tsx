@@ -35,6 +35,9 @@ export function LegRankings({ answer, onOpen }: { answer: Answer; onOpen: (id: s
   return (
     <section class="panel">
       <h2>How the results were ranked</h2>
+      <p class="hint">
+        The number beside a memory is its place in the final list: “·” means further down, “–” not among the results.
+      </p>
       <BumpChart
         label="Rankings by leg, fused, and final"
         columns={columns}
