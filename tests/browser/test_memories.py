@@ -23,6 +23,7 @@ def test_edit_and_delete_with_undo(console: Console) -> None:
     before = stored(console, FIRST)
     assert before is not None
     page = console.open(f"memories/{FIRST}")
+    expect(page.get_by_text("Created (UTC)")).to_be_visible()
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Tags").fill("founding, shop")
     page.get_by_label("Metadata").fill('{"checked": true}')

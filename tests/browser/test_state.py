@@ -60,6 +60,18 @@ def test_what_could_not_be_read_is_read_again(console: Console) -> None:
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 
+def test_what_a_token_may_not_see_is_said_once(console: Console) -> None:
+    refused = {"detail": "This needs the server's key"}
+    for path in ("state", "jobs"):
+        console.page.route(f"**/v1/{path}", lambda route: route.fulfill(status=403, json=refused))
+    with console.page.expect_response("**/v1/jobs"):
+        page = console.open("state")
+    expect(page.get_by_role("alert")).to_have_count(1)
+    expect(page.get_by_role("alert")).to_contain_text("This needs the server's key")
+    page.close()  # it polls the server, and must stop before that is gone
+    console.faults[:] = [fault for fault in console.faults if "403" not in fault]
+
+
 def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], database_url: str) -> None:
     """An answer that takes longer than five seconds is awaited before the next request."""
     with on_a_port(settings_for(database_url)) as address:
@@ -85,6 +97,7 @@ def test_figures_stay_in_one_line_on_a_phone(new_console: Callable[..., Console]
     console = new_console(server, viewport={"width": 375, "height": 812})
     page = console.open("state")
     expect(page.get_by_role("heading", level=2).last).to_have_text("Namespaces")
+    expect(page.locator("td.number").filter(has_text="≤").first).to_contain_text("ms")
     assert page.eval_on_selector_all("td.number", f"cells => Math.max(...cells.map({_LINES}))") == 1
     assert not console.is_too_wide()
     page.close()  # it polls the server, and must stop before that is gone

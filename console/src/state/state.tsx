@@ -172,7 +172,7 @@ function Requests({ samples }: { samples: Samples }) {
 }
 
 /** A quantile as known from a histogram: the upper bound of its bucket. */
-const atMost = (ms: number): string => (Number.isFinite(ms) ? `≤ ${count(ms)}` : "> 30,000");
+const atMost = (ms: number): string => (Number.isFinite(ms) ? `≤ ${count(ms)} ms` : "> 30,000 ms");
 
 interface TimingsProps {
   title: string;
@@ -189,7 +189,7 @@ function Timings({ title, column, timings, name, beside }: TimingsProps) {
       <Scrolling label={title}>
         <Table
           isHeaded
-          columns={[column, ...numbers("Count", "Mean", "Median (ms)", "p95 (ms)"), ""]}
+          columns={[column, ...numbers("Count", "Mean", "Median", "p95"), ""]}
           rows={timings.map((one) => ({
             key: one.label,
             cells: [name(one), count(one.count), milliseconds(one.meanMs), atMost(one.p50Ms), atMost(one.p95Ms), beside?.(one)],
