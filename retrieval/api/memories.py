@@ -189,5 +189,6 @@ def _fault(index: int, memory: Parsed, result: AddResult) -> ProblemField:
         return faults_of(memory)[0]
     field, separator, reason = (result.error or "").partition(": ")
     if separator and field.split(".")[0] in MemoryInput.__struct_fields__:
-        return ProblemField(loc=["memories", index, *field.split(".")], msg=reason)
+        steps = (int(step) if step.isdecimal() else step for step in field.split("."))
+        return ProblemField(loc=["memories", index, *steps], msg=reason)
     return ProblemField(loc=["memories", index], msg=result.error or "rejected")

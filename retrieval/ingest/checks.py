@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import product
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from graph.names import normalize
 from retrieval.errors import InvalidInput, InvalidMemory
 from retrieval.ids import uuid7
 from retrieval.store.locking import MemoryVersion
@@ -71,17 +72,33 @@ def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, Ad
 def check_meaning(memory: MemoryInput) -> None:
     """Check what the types cannot.
 
-    Raises InvalidInput, naming the field, for a blank text, a session named like a document, or a memory that
+    Raises InvalidInput, naming the field, for a blank text or name, a session named like a document, or a memory that
     supersedes itself or ends before it begins.
     """
     if not memory.text.strip():
         raise InvalidInput("must not be blank", loc=("text",))
+    for loc, name in _names(memory):
+        if not normalize(name):
+            raise InvalidInput("must have a visible character", loc=loc)
     if memory.session_id is not None and memory.session_id.startswith(DOCUMENT):
         raise InvalidInput("must not begin with U+001F", loc=("session_id",))
     if memory.id in memory.superseded_ids:
         raise InvalidInput("a memory cannot supersede itself", loc=("supersedes",))
     if memory.created_at and memory.expires_at and memory.expires_at < memory.created_at:
         raise InvalidInput("must not be before `created_at`", loc=("expires_at",))
+
+
+def _names(memory: MemoryInput) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """The names, aliases and types of entities and relations, each after its place."""
+    for place, entity in enumerate(memory.entities):
+        yield ("entities", place, "name"), entity.name
+        yield ("entities", place, "type"), entity.type
+        for number, alias in enumerate(entity.aliases):
+            yield ("entities", place, "aliases", number), alias
+    for place, relation in enumerate(memory.relations):
+        yield ("relations", place, "source"), relation.source
+        yield ("relations", place, "type"), relation.type
+        yield ("relations", place, "target"), relation.target
 
 
 def canonical(memory: MemoryInput) -> MemoryInput:

@@ -99,6 +99,18 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
     (b'{"id": "b", "text": "x", "position": -1}', ["position"]),
     (b'{"id": "b", "text": "x", "entities": [{"name": ""}]}', ["entities", 0, "name"]),
     (b'{"id": "b", "text": "x", "metadata": []}', ["metadata"]),
+    (b'{"id": "b", "text": "x", "entities": [{"name": "n"}, {"name": " "}]}', ["entities", 1, "name"]),
+    (b'{"id": "b", "text": "x", "entities": [{"name": "n", "aliases": [" "]}]}', ["entities", 0, "aliases", 0]),
+    (b'{"id": "b", "text": "x", "entities": [{"name": "n", "type": " "}]}', ["entities", 0, "type"]),
+    (b'{"id": "b", "text": "x", "relations": [{"source": "m", "type": " ", "target": "n"}]}', ["relations", 0, "type"]),
+    (
+        b'{"id": "b", "text": "x", "relations": [{"source": "\\u200b", "type": "r", "target": "n"}]}',
+        ["relations", 0, "source"],
+    ),
+    (
+        b'{"id": "b", "text": "x", "relations": [{"source": "n", "type": "r", "target": "\\t"}]}',
+        ["relations", 0, "target"],
+    ),
     (b'{"id": "b", "text": "x", "metadata": {"a": {"b": "\\u0000"}}}', ["metadata", "a", "b"]),
     (b'{"id": "b", "text": "x", "metadata": {"a": {"b": [1, 1e999]}}}', ["metadata", "a", "b", 1]),
     (b'{"id": "b", "text": "x", "metadata": {"a": ' + DEEP + b"}}", ["metadata"]),
