@@ -83,7 +83,7 @@ class QueryLogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     store_results: Annotated[bool, Meta(description="whether to store the ids and scores of the results")] = True
 
 
-Profile = Annotated[str, Meta(max_length=128)] | None
+Profile = Annotated[str, Meta(min_length=1, max_length=128)] | None
 Rules = Annotated[
     Annotated[list[RuleInput], Meta(max_length=MAX_RULES)] | None,
     Meta(description="rules that infer relations; null: those for common relations; an empty list: none"),

@@ -98,7 +98,6 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
     (b'{"id": "b", "text": "x", "supersedes": "b"}', ["supersedes"]),
     (b'{"id": "b", "text": "x", "position": -1}', ["position"]),
     (b'{"id": "b", "text": "x", "entities": [{"name": ""}]}', ["entities", 0, "name"]),
-    (b'{"id": "b", "text": "x", "metadata": []}', ["metadata"]),
     (b'{"id": "b", "text": "x", "entities": [{"name": "n"}, {"name": " "}]}', ["entities", 1, "name"]),
     (b'{"id": "b", "text": "x", "entities": [{"name": "n", "aliases": [" "]}]}', ["entities", 0, "aliases", 0]),
     (b'{"id": "b", "text": "x", "entities": [{"name": "n", "type": " "}]}', ["entities", 0, "type"]),
