@@ -11,6 +11,8 @@ import math
 import re
 from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
+from functools import reduce
+from operator import getitem
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -159,7 +161,9 @@ def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         fault = invalid_input(exc, decoder.type)
         if "*" in fault.loc:  # a key that the decoder does not tell
             with suppress(ValueError, RecursionError):  # it may be no JSON after that
-                check_storable(json.loads(raw))
+                document = json.loads(raw)
+                check_storable(document)
+                fault = _with_keys(fault, document, decoder.type)
         raise fault from exc
     except msgspec.DecodeError as exc:
         raise InvalidInput(f"not JSON: {str(exc).removeprefix('JSON is malformed: ')}") from exc
@@ -167,6 +171,23 @@ def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
         raise InvalidInput("not UTF-8") from exc
     except RecursionError as exc:
         raise InvalidInput("is nested too deeply") from exc
+
+
+def _with_keys(fault: InvalidInput, document: Any, kind: Any) -> InvalidInput:
+    """The fault with its keys instead of `*`, found by leaving each key alone in its object; changes the document."""
+    loc = list(fault.loc)
+    for place in (place for place, step in enumerate(fault.loc) if step == "*"):
+        holder = reduce(getitem, loc[:place], document)
+        for key, value in [*holder.items()]:
+            holder.clear()
+            holder[key] = value
+            try:
+                msgspec.convert(document, kind)
+            except msgspec.ValidationError as exc:
+                if invalid_input(exc, kind).loc == fault.loc:
+                    loc[place] = key
+                    break
+    return InvalidInput(str(fault), loc=tuple(loc))
 
 
 def check_structure(raw: bytes, max_bytes: int) -> int:

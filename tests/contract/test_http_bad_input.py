@@ -110,6 +110,7 @@ BAD_MEMORIES: list[tuple[bytes, list[object]]] = [
         b'{"id": "b", "text": "x", "relations": [{"source": "n", "type": "r", "target": "\\t"}]}',
         ["relations", 0, "target"],
     ),
+    (b'{"id": "b", "text": "x", "metadata": []}', ["metadata"]),
     (b'{"id": "b", "text": "x", "metadata": {"a": {"b": "\\u0000"}}}', ["metadata", "a", "b"]),
     (b'{"id": "b", "text": "x", "metadata": {"a": {"b": [1, 1e999]}}}', ["metadata", "a", "b", 1]),
     (b'{"id": "b", "text": "x", "metadata": {"a": ' + DEEP + b"}}", ["metadata"]),
@@ -273,6 +274,10 @@ async def test_parameters_that_there_are_not(client: httpx.AsyncClient, subtests
             assert str(told["detail"]).endswith(f"there is no such parameter; {meant}")
 
 
+async def test_a_namespace_has_no_profile_without_a_name(client: httpx.AsyncClient) -> None:
+    assert _locs(problem_of(await client.put("/v1/namespaces/a", json={"profile": ""}), 422)) == [["profile"]]
+
+
 async def test_bad_namespaces(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """An invalid name is a 422, on reads and writes."""
     for name in ("a" * 300, "a%2Fb", "a%20b", "a%00", "a%0A", "%F0%9F%98%80", "%ff"):
@@ -290,6 +295,18 @@ async def test_namespaces_that_a_path_loses_are_refused_on_writing(client: httpx
         assert _locs(problem_of(added, 422)) == [["namespace"]]
         assert _locs(problem_of(await client.put(f"/v1/namespaces/{name}", json={}), 422)) == [["namespace"]]
         problem_of(await client.get(f"/v1/namespaces/{name}"), 404)
+
+
+async def test_the_key_of_a_bad_value_is_told(client: httpx.AsyncClient) -> None:
+    """However deep, and whatever the values of the other keys."""
+    fit = {"vector": 0.2, "bm25": 0.7, "graph": 0.1}
+    recipes = {"preference": {"weights": fit}, "fact_lookup": {"weights": {**fit, "bm25": "many"}}}
+    for method, path, body, loc in (
+        ("POST", "/v1/namespaces/a/feedback", {"ratings": {"m1": 1, "m2": 2, "m3": 0}}, ["ratings", "m2"]),
+        ("PUT", "/v1/profiles/p", {"fixed": {"weights": {**fit, "graph": -1}}}, ["fixed", "weights", "graph"]),
+        ("PUT", "/v1/profiles/p", {"per_intent": recipes}, ["per_intent", "fact_lookup", "weights", "bm25"]),
+    ):
+        assert _locs(problem_of(await client.request(method, path, json=body), 422)) == [loc]
 
 
 async def test_metadata_up_to_the_bound_come_back(client: httpx.AsyncClient) -> None:
