@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -155,8 +156,10 @@ class _BulkAnswer:
                 log.warning("%d aliases or merges of an export were not restored", len(undone))
 
     async def _memories(self) -> AsyncIterator[ParsedLine]:
-        """The lines, without an export's header."""
+        """The lines, without a byte order mark and an export's header."""
         async for line in lines(self._body(), MAX_MEMORY_BYTES):
+            if line.number == 1 and line.content:
+                line = line._replace(content=line.content.removeprefix(codecs.BOM_UTF8))
             if line.number == 1 and line.content and line.content.startswith(MARK):
                 self._header = read_header(line.content)
                 self._job.total = self._header.memories

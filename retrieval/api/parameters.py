@@ -5,6 +5,7 @@ Large bodies are decoded in a thread, in pieces that do not hold the GIL for lon
 
 from __future__ import annotations
 
+import codecs
 import functools
 import re
 from collections.abc import Callable
@@ -54,14 +55,14 @@ class TypedRequest(Request[None, None, Any]):
     """A request whose body is decoded, strictly and within limits, as the type of its handler's `data`."""
 
     async def json(self) -> Any:
-        """The body.
+        """The body, without a byte order mark.
 
         Raises:
             InvalidInput: it is not JSON, or not of the type; `loc` names the field.
         """
         decode_body = _decoder_of(self.route_handler.parsed_fn_signature.parameters["data"].annotation)
         state: AppState = self.app.state.api
-        return await state.decoded(await self.body(), decode_body)
+        return await state.decoded((await self.body()).removeprefix(codecs.BOM_UTF8), decode_body)
 
 
 async def check_body(request: Request[Any, Any, Any]) -> None:

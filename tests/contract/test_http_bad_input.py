@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -307,6 +308,16 @@ async def test_the_key_of_a_bad_value_is_told(client: httpx.AsyncClient) -> None
         ("PUT", "/v1/profiles/p", {"per_intent": recipes}, ["per_intent", "fact_lookup", "weights", "bm25"]),
     ):
         assert _locs(problem_of(await client.request(method, path, json=body), 422)) == [loc]
+
+
+async def test_a_byte_order_mark_is_ignored(client: httpx.AsyncClient) -> None:
+    mark = codecs.BOM_UTF8
+    assert (await client.post(SEARCH, content=mark + b'{"query": "a"}', headers=JSON)).status_code == 200
+    added = await client.post(MEMORIES, content=mark + b'{"memories": [{"text": "x"}]}', headers=JSON)
+    assert added.status_code == 201
+    lines = {"content-type": "application/x-ndjson"}
+    bulk = await client.post(f"{MEMORIES}/bulk", content=mark + b'{"text": "x"}', headers=lines)
+    assert bulk.json()["status"] == "created"
 
 
 async def test_metadata_up_to_the_bound_come_back(client: httpx.AsyncClient) -> None:
