@@ -80,7 +80,12 @@ filter_options = gathered(
 
 
 search_options = together(
-    click.option("-k", "--top-k", type=click.IntRange(1, 200), help="Maximum number of results."),
+    click.option(
+        "-k",
+        "--top-k",
+        type=click.IntRange(1, 200),
+        help="Maximum number of results.  [default: 10, in `trivet context` 30]",
+    ),
     click.option("--mode", type=click.Choice(list(map(str, Mode))), help="How legs combine.  [default: adaptive]"),
     click.option(
         "--weights", callback=checked(parse_weights), metavar="V,B,G", help="Weights of vector, BM25 and graph."

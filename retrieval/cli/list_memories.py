@@ -23,7 +23,10 @@ from retrieval.types.search import Filters
 def command(
     filters: dict[str, Any], limit: int, cursor: str | None, namespace: str, settings: Settings, as_json: bool
 ) -> None:
-    """Show the memories that match the filters, in order of insertion, a page at a time."""
+    """Show the memories that match the filters, in order of insertion, a page at a time.
+
+    Expired memories are left out, though `trivet namespaces` counts them.
+    """
     wanted = convert(filters, Filters)
     page = with_engine(settings, lambda engine: engine.list(namespace, wanted, cursor=cursor, limit=limit))
     if as_json:

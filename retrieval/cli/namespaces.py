@@ -14,7 +14,7 @@ from retrieval.settings import Settings
 @click.command(epilog=example("trivet namespaces --json"))
 @common_options
 def command(settings: Settings, as_json: bool) -> None:
-    """Show all namespaces with their counts, embedders and profiles."""
+    """Show all namespaces with their counts (expired memories included), embedders and profiles."""
     found = with_engine(settings, lambda engine: engine.list_namespaces())
     if as_json:
         print_json({"namespaces": found})

@@ -14,6 +14,7 @@ import pytest
 from retrieval.cli.group import COMMANDS
 from retrieval.index import registry, small_namespaces
 from retrieval.installation import installed_version
+from retrieval.types.search import ContextRequest, SearchRequest
 from tests.command import NOWHERE, Cli
 from tests.command import trivet as run
 from tests.processes import ROOT, ended, environment, python
@@ -38,6 +39,12 @@ def test_version_is_the_installed_one() -> None:
 def test_every_command_has_help_with_an_example(name: str) -> None:
     """And the example calls the command by its name."""
     assert f"Example:\n    trivet {name} " in run(NOWHERE, name, "--help").output
+
+
+def test_help_tells_the_default_number_of_results() -> None:
+    told = f"default: {SearchRequest(query='a').top_k}, in `trivet context` {ContextRequest(query='a').top_k}"
+    for name in ("search", "context"):
+        assert told in " ".join(run(NOWHERE, name, "--help").output.split())
 
 
 @pytest.mark.parametrize(
