@@ -23,9 +23,17 @@ class SettingsError(TrivetError):
 class InvalidInput(TrivetError):
     """The request cannot be understood."""
 
-    def __init__(self, message: str | None = None, *, loc: tuple[str | int, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        loc: tuple[str | int, ...] = (),
+        errors: Sequence[tuple[tuple[str | int, ...], str]] = (),
+    ) -> None:
+        """`loc` is the place of the first fault; `errors` in a client are the places and reasons of all."""
         super().__init__(message)
         self.loc = loc
+        self.errors = errors
 
     @property
     def located(self) -> str:

@@ -122,7 +122,7 @@ class AsyncClient:
             try:
                 results += (await self._send(call)).results
             except InvalidInput as exc:
-                refusal = exc
+                refusal = refusal or exc
                 results += calls.rejected(batch, exc)
             if on_progress is not None:
                 on_progress(len(results))

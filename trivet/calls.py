@@ -171,7 +171,8 @@ def error_of(response: httpx.Response) -> TrivetError:
         return ServerError(f"no API of Trivet at {response.url}")
     message = problem.detail or problem.title or f"{response.status_code} {response.reason_phrase} from {response.url}"
     if kind is InvalidInput and problem.errors:
-        return InvalidInput(message, loc=tuple(problem.errors[0].loc))
+        errors = [(tuple(fault.loc), fault.msg) for fault in problem.errors]
+        return InvalidInput(message, loc=errors[0][0], errors=errors)
     return kind(message)
 
 
@@ -266,8 +267,12 @@ def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult
     """The outcome of a batch whose memories are all bad; raises the refusal if it is about something else."""
     if refusal.loc[:1] != ("memories",):
         raise refusal
+    reasons = {loc[:2]: InvalidInput(reason, loc=loc[2:]).located for loc, reason in refusal.errors}
     ids = [json.loads(memory)["id"] for memory in memories]  # msgspec refuses lone surrogates
-    return [AddResult(id=memory_id, status="rejected", error=str(refusal)) for memory_id in ids]
+    return [
+        AddResult(id=memory_id, status="rejected", error=reasons.get(("memories", number), str(refusal)))
+        for number, memory_id in enumerate(ids)
+    ]
 
 
 def update(path: str, fields: Mapping[str, Any]) -> Call[Memory]:

@@ -336,6 +336,27 @@ def test_more_than_one_batch_may_supersede(ana: trivet.Client) -> None:
     assert ana.add({"text": "Slugs ate the lettuce."})[0].may_supersede is msgspec.UNSET
 
 
+def test_each_memory_of_a_bad_batch_has_its_own_reason(ana: trivet.Client) -> None:
+    """As in a batch of which some memories are stored."""
+    bad: list[dict[str, object]] = [
+        {"text": ""},
+        {"text": "a", "color": "red"},
+        {"text": "b", "metadata": {"n": 2**70}},
+    ]
+    mixed = ana.add([*bad, "good"])
+    batch = [*bad * 67][:200]
+    results = ana.add([*batch, "good"])
+    assert [result.error for result in results[:200]] == [*[result.error for result in mixed[:3]] * 67][:200]
+    with pytest.raises(trivet.InvalidInput) as raised:
+        ana.add([*batch, {"text": 5}])
+    assert raised.value.loc == ("memories", 0, "text")  # the first memory of all
+    assert [loc for loc, _ in raised.value.errors][197:] == [
+        ("memories", 197, "metadata", "n"),
+        ("memories", 198, "text"),
+        ("memories", 199, "color"),
+    ]
+
+
 def test_what_json_cannot_hold_is_refused_and_takes_nothing_along(ana: trivet.Client) -> None:
     good, bad = ana.add(["good", "a\udcffb"])
     assert (good.status, bad.status) == ("created", "rejected")
