@@ -38,7 +38,8 @@ async def aopen(
     Args:
         data_dir: the folder of the embedded PostgreSQL, which several processes may share; None for that of
             `TRIVET_DATA_DIR` or the default.
-        database_url: a libpq URL of an external PostgreSQL instead.
+        database_url: a libpq URL of an external PostgreSQL instead; without either, that of
+            `TRIVET_DATABASE_URL`, if it is set.
         namespace: used by calls that name none.
 
     Raises:
