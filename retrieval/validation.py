@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import re
+from bisect import bisect_left
 from contextlib import suppress
 from datetime import MAXYEAR, MINYEAR, UTC, datetime
 from functools import reduce
-from operator import getitem
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
@@ -174,20 +174,39 @@ def _decoded(raw: bytes, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def _with_keys(fault: InvalidInput, document: Any, kind: Any) -> InvalidInput:
-    """The fault with its keys instead of `*`, found by leaving each key alone in its object; changes the document."""
-    loc = list(fault.loc)
-    for place in (place for place, step in enumerate(fault.loc) if step == "*"):
-        holder = reduce(getitem, loc[:place], document)
-        for key, value in [*holder.items()]:
-            holder.clear()
-            holder[key] = value
-            try:
-                msgspec.convert(document, kind)
-            except msgspec.ValidationError as exc:
-                if invalid_input(exc, kind).loc == fault.loc:
-                    loc[place] = key
-                    break
+    """The fault of a document with its keys instead of `*`; unchanged if a key that is given twice hides it."""
+    if not _has(fault, document, kind):
+        return fault
+    loc: list[str | int] = []
+    for step in fault.loc:
+        loc.append(step if step != "*" else _key_at_fault(fault, document, kind, reduce(_item, loc, document)))
     return InvalidInput(str(fault), loc=tuple(loc))
+
+
+def _key_at_fault(fault: InvalidInput, document: Any, kind: Any, holder: dict[str, Any]) -> str:
+    """The first key of an object that brings a fault to its document."""
+    items = [*holder.items()]
+
+    def has_fault(last: int) -> bool:
+        holder.clear()
+        holder.update(items[: last + 1])
+        return _has(fault, document, kind)
+
+    key, _ = items[bisect_left(range(len(items)), True, key=has_fault)]
+    holder.update(items)
+    return key
+
+
+def _item(holder: Any, step: str | int) -> Any:
+    return holder[step]
+
+
+def _has(fault: InvalidInput, document: Any, kind: Any) -> bool:
+    try:
+        msgspec.convert(document, kind)
+    except msgspec.ValidationError as exc:
+        return invalid_input(exc, kind).loc == fault.loc
+    return False
 
 
 def check_structure(raw: bytes, max_bytes: int) -> int:

@@ -308,6 +308,9 @@ async def test_the_key_of_a_bad_value_is_told(client: httpx.AsyncClient) -> None
         ("PUT", "/v1/profiles/p", {"per_intent": recipes}, ["per_intent", "fact_lookup", "weights", "bm25"]),
     ):
         assert _locs(problem_of(await client.request(method, path, json=body), 422)) == [loc]
+    twice = b'{"ratings": {"m1": 1, "m2": 2}, "ratings": 5}'
+    answer = await client.post("/v1/namespaces/a/feedback", content=twice, headers={"content-type": "application/json"})
+    assert _locs(problem_of(answer, 422)) == [["ratings", "*"]]
 
 
 async def test_a_byte_order_mark_is_ignored(client: httpx.AsyncClient) -> None:
