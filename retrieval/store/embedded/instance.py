@@ -26,7 +26,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import psycopg
 
@@ -51,6 +51,12 @@ log = logging.getLogger(__name__)
 
 _CLUSTER = "postgres"
 _OWN_NAMES = frozenset({_CLUSTER, "postgres.new", "change.lock", "users.lock", "lost+found", "demo", "eval", "index"})
+
+_INSTEAD_OF_VARIABLES = {
+    "hostaddr": "", "options": "", "target_session_attrs": "any",
+    "require_auth": "", "channel_binding": "disable", "gssencmode": "disable", "sslnegotiation": "postgres",
+}  # fmt: skip
+"""Connection parameters that libpq would otherwise take from PGOPTIONS and the like, which are for another server."""
 
 _UNFIT = frozenset('"\\$`\n\r')  # pg_ctl passes the path to a shell in double quotes
 
@@ -248,14 +254,15 @@ class EmbeddedPostgres:
 
     def _ensure_database(self) -> str:
         """Create the database if it is missing; returns its URL."""
-        folder = quote(self._cluster.socket_folder(), safe="")
+        address = {"host": self._cluster.socket_folder(), "port": "5432", **_INSTEAD_OF_VARIABLES}
+        parameters = urlencode(address, quote_via=quote)
         try:
-            with psycopg.connect(f"postgresql://postgres@/postgres?host={folder}&port=5432", autocommit=True) as db:
+            with psycopg.connect(f"postgresql://postgres@/postgres?{parameters}", autocommit=True) as db:
                 if not db.execute("select 1 from pg_database where datname = %s", (DATABASE,)).fetchone():
                     db.execute("create database trivet")
         except psycopg.Error as exc:
             raise EmbeddedPostgresError(f"the database of {self.data_dir} cannot be opened: {exc}") from exc
-        return f"postgresql://postgres@/{DATABASE}?host={folder}&port=5432"
+        return f"postgresql://postgres@/{DATABASE}?{parameters}"
 
 
 def running(data_dir: Path, *, settings: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[str]:

@@ -142,6 +142,28 @@ async def test_two_uses_in_one_process_share_the_server(folder: Path) -> None:
     assert servers(folder) == []
 
 
+async def test_variables_for_another_server_change_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every connection of libpq reads them; some providers have their customers set PGCHANNELBINDING=require."""
+    others = folder.parent / "pg_service.conf"
+    others.write_text("[work]\nhost=db.invalid\nhostaddr=192.0.2.1\nport=6543\nchannel_binding=require\n")
+    variables = {
+        "PGSERVICE": "work",
+        "PGSERVICEFILE": str(others),
+        "PGHOSTADDR": "192.0.2.1",
+        "PGOPTIONS": "-c search_path=elsewhere",
+        "PGTARGETSESSIONATTRS": "standby",
+        "PGREQUIREAUTH": "scram-sha-256",
+        "PGCHANNELBINDING": "require",
+        "PGGSSENCMODE": "require",
+        "PGSSLMODE": "require",
+        "PGSSLNEGOTIATION": "direct",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    async with running(folder, settings=FAST) as url:
+        assert one(url, "show search_path") == '"$user", public'
+
+
 async def test_a_failing_block_stops_the_server(folder: Path) -> None:
     with pytest.raises(KeyError):
         async with running(folder, settings=FAST):
