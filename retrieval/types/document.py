@@ -51,7 +51,7 @@ class DocumentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 DocumentStatus = Literal["created", "updated", "unchanged"]
 
 
-class DocumentReceipt(Struct, frozen=True, kw_only=True):
+class DocumentReceipt(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """The outcome for a document, and how many chunks it has."""
 
     document_id: str

@@ -148,7 +148,7 @@ class Memory(Struct, frozen=True, kw_only=True):
 AddStatus = Literal["created", "updated", "unchanged", "rejected"]
 
 
-class AddResult(Struct, frozen=True, kw_only=True):
+class AddResult(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """The outcome for one memory of a batch."""
 
     id: str | None

@@ -176,7 +176,7 @@ class FusedEvidence(Struct, frozen=True, kw_only=True):
     score: float
 
 
-class SearchResult(Struct, frozen=True, kw_only=True):
+class SearchResult(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """One memory of an answer, with its evidence from each leg."""
 
     id: str
@@ -230,7 +230,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     legs: dict[str, dict[str, Any]]
 
 
-class SearchResponse(Tabular, Struct, frozen=True, kw_only=True):
+class SearchResponse(Tabular, Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A ranked answer."""
 
     results: list[SearchResult]
@@ -299,7 +299,7 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
     ) = None
 
 
-class PackItem(Struct, frozen=True, kw_only=True):
+class PackItem(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A memory in the pack, its tokens and its citation in the text."""
 
     id: str
@@ -318,7 +318,7 @@ class DroppedItem(Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class ContextResponse(Tabular, Struct, frozen=True, kw_only=True):
+class ContextResponse(Tabular, Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """A context pack; `tokens_used` counts the whole rendered text and never exceeds `max_tokens`."""
 
     context: str

@@ -60,6 +60,12 @@ def test_a_notebook_shows_a_table_without_markup_of_memories() -> None:
     assert "<td>&lt;m1&gt;</td>" in pack
 
 
+def test_a_notebook_shows_no_fields_that_are_not_there() -> None:
+    added = trivet.AddResult(id="m1", status="created")
+    assert repr(added) == "AddResult(id='m1', status='created')"
+    assert "UNSET" not in repr(_answer("tea")) + repr(_pack("tea"))
+
+
 def test_pandas_takes_the_rows() -> None:
     pandas = pytest.importorskip("pandas")
     frame = _answer("a", "b").to_pandas()
