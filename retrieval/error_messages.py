@@ -220,7 +220,7 @@ def _in_words(type_: inspect.Type) -> str:
         case inspect.EnumType():
             return f"one of {', '.join(sorted(str(each.value) for each in type_.cls))}"
         case inspect.LiteralType():
-            return f"one of {', '.join(map(str, type_.values))}"
+            return ("one of " if len(type_.values) > 1 else "") + ", ".join(map(str, type_.values))
         case inspect.TupleType():
             return f"a list of {len(type_.item_types)}"
         case inspect.ListType() | inspect.VarTupleType():

@@ -11,6 +11,7 @@ import pytest
 from retrieval.api.parameters import AddRequest
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput
+from retrieval.lifecycle.export import ExportHeader
 from retrieval.types.document import DocumentInput
 from retrieval.types.journal import FeedbackRequest
 from retrieval.types.memory import MemoryInput, MemoryPatch
@@ -71,6 +72,7 @@ CASES: list[tuple[type, bytes, str]] = [
      "messages.0.content: is required: text of at most 1,000,000 characters or a list or null"),
     (FeedbackRequest, b'{"ratings": {"": 1}}', "ratings: each key must be text of 1 to 256 characters"),
     (FeedbackRequest, b'{"ratings": {"m": 2}}', "ratings.*: must be a number from 0 to 1"),
+    (ExportHeader, b'{"trivet_export": 2}', "trivet_export: must be 1, not 2"),
     (NamespaceSettings, b'{"rules": [{"kind": "vague"}]}',
      "rules.0.kind: must be one of symmetric, inverse, transitive, custom, not 'vague'"),
     (NamespaceSettings, b'{"rules": [{}]}', "rules.0.kind: is required: one of symmetric, inverse, transitive, custom"),
