@@ -7,9 +7,9 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
-from tests.browser.conftest import Console, add_sample
+from tests.browser.conftest import NAMESPACE, Console, add_sample
 from tests.serving import on_a_port, settings_for
 
 VIEWS = {
@@ -177,6 +177,20 @@ def test_a_server_that_is_gone_is_said(console: Console) -> None:
     page.get_by_role("button", name="Relevant", exact=True).first.click()
     expect(page.locator(".toasts")).to_contain_text("Feedback not saved: The server cannot be reached.")
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
+
+
+@pytest.mark.parametrize("path", ["memories/d01-001", "memories?session=d01", "memories?page=documents", "state"])
+def test_a_view_that_is_loading_says_so(console: Console, path: str) -> None:
+    page, held = console.page, list[Route]()
+    page.route("**/v1/**", lambda route: held.append(route))
+    page.goto(f"{console.url}/#/{NAMESPACE}/{path}")
+    loading = page.get_by_role("main").get_by_text("Loading…")
+    expect(loading).to_be_visible()
+    page.unroute("**/v1/**")
+    page.reload()
+    expect(loading).to_have_count(0)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.close()  # it may poll the server, and must stop before that is gone
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import { useLoaded } from "../loading";
 import { readPage, usePages } from "../pages";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
+import { Pending } from "../ui/pending";
 import { MoreButton } from "./more_button";
 
 interface DocumentInfo {
@@ -33,9 +34,15 @@ export function Documents({ namespace }: { namespace: string }) {
       </p>
       <h1>Documents</h1>
       {error && <Failure error={error} onRetry={pages.retry} />}
-      {rows.length === 0 && !isLoading && !error && (
-        <p class="soft">
-          No documents yet. Import one: <code>trivet import handbook.md -n {namespace}</code>.
+      {rows.length === 0 && !error && (
+        <p class="soft" role="status">
+          {isLoading ? (
+            "Loading…"
+          ) : (
+            <>
+              No documents yet. Import one: <code>trivet import handbook.md -n {namespace}</code>.
+            </>
+          )}
         </p>
       )}
       <ul class="memory-list" aria-label="Documents" aria-busy={isLoading} ref={pages.list}>
@@ -55,10 +62,11 @@ export function Documents({ namespace }: { namespace: string }) {
 
 /** A document's text with the boundaries of its chunks. */
 export function DocumentText({ namespace, document }: { namespace: string; document: string }) {
-  const { data, error, reload } = useLoaded(
+  const loaded = useLoaded(
     (signal) => call<Document>(within(namespace, "documents", document), { signal }),
     [namespace, document],
   );
+  const { data } = loaded;
   // The server counts characters, JavaScript UTF-16 code units.
   const characters = useMemo(() => Array.from(data?.text ?? ""), [data]);
   return (
@@ -68,7 +76,7 @@ export function DocumentText({ namespace, document }: { namespace: string; docum
         <a href={href(namespace, "memories", "", { in_document: document })}>View as list</a>
       </p>
       <h1>{data?.title ?? document}</h1>
-      {error && <Failure error={error} onRetry={reload} />}
+      <Pending of={loaded} />
       <ol class="chunks">
         {data?.chunks.map(({ id, headings, start, end }) => (
           <li key={id}>

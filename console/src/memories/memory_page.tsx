@@ -5,7 +5,7 @@ import { type Memory, within } from "../api";
 import { dayAndTime } from "../format";
 import { useLoaded } from "../loading";
 import { go, href } from "../route";
-import { Failure } from "../ui/failure";
+import { Pending } from "../ui/pending";
 import { attempt } from "../ui/toasts";
 import { EntityLinks } from "./entity_links";
 import { callExactly } from "./exact";
@@ -24,10 +24,11 @@ interface Props {
 /** One memory with all its fields, and the turns before and after it. */
 export function MemoryPage({ namespace, id, onChanged }: Props) {
   const [isEdited, setIsEdited] = useState(false);
-  const { data, error, reload } = useLoaded(
+  const loaded = useLoaded(
     (signal) => callExactly<{ memories: Memory[] }>(within(namespace, "memories", id, "history"), { signal }),
     [namespace, id],
   );
+  const { data, reload } = loaded;
   const memory = data?.memories.find((one) => one.id === id);
   const remove = (): Promise<void> => {
     const here = location.hash;
@@ -57,7 +58,7 @@ export function MemoryPage({ namespace, id, onChanged }: Props) {
         <a href={href(namespace, "memories")}>All memories</a>
       </p>
       <h1 class="mono">{id}</h1>
-      {error && <Failure error={error} onRetry={reload} />}
+      <Pending of={loaded} />
       {memory && isEdited && (
         <EditMemory namespace={namespace} memory={memory} onStored={stored} onCancel={() => setIsEdited(false)} />
       )}

@@ -2,7 +2,7 @@ import type { Memory } from "../api";
 import { clock, count, day, withoutName } from "../format";
 import { useLoaded } from "../loading";
 import { href } from "../route";
-import { Failure } from "../ui/failure";
+import { Pending } from "../ui/pending";
 import { SessionsBeside } from "./sessions_beside";
 import { allMemories, byTime } from "./store";
 
@@ -15,10 +15,11 @@ interface Props {
 
 /** A session shown as a chat. */
 export function Session({ namespace, session }: Props) {
-  const { data, error, reload } = useLoaded(
+  const loaded = useLoaded(
     (signal) => allMemories(namespace, { session_id: [session] }, signal, MOST),
     [namespace, session],
   );
+  const { data } = loaded;
   const turns = [...(data ?? [])].sort((a, b) => (a.position ?? 0) - (b.position ?? 0) || byTime(a, b));
   return (
     <div class="page session">
@@ -29,7 +30,7 @@ export function Session({ namespace, session }: Props) {
       <h1>
         Session <bdi>{session}</bdi>
       </h1>
-      {error && <Failure error={error} onRetry={reload} />}
+      <Pending of={loaded} />
       {data && turns.length === 0 && <p class="soft">No memories in this session.</p>}
       {turns.length >= MOST && <p class="hint">Only {count(turns.length)} memories are shown.</p>}
       <ol class="chat">

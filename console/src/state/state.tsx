@@ -7,7 +7,7 @@ import type { ViewProps } from "../app";
 import { count, milliseconds, percent } from "../format";
 import { useLoaded, useReloading } from "../loading";
 import { href } from "../route";
-import { Failure } from "../ui/failure";
+import { Pending } from "../ui/pending";
 import { Jobs } from "./jobs";
 import { type Timing, parseMetrics, timings, total } from "./metrics";
 import { Scrolling } from "../ui/scrolling";
@@ -34,7 +34,6 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
   useReloading(state, REFRESH_MS);
   useReloading(metrics, REFRESH_MS);
   useReloading(version, REFRESH_MS);
-  const failed = state.error ?? metrics.error ?? version.error;
   return (
     <div class="page state">
       <header class="row spread">
@@ -45,7 +44,7 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
           </p>
         )}
       </header>
-      {failed && <Failure error={failed} onRetry={state.reload} />}
+      <Pending of={[state, metrics, version].find(({ error }) => error) ?? state} />
       {state.data && <Findings findings={state.data.findings} />}
       <Jobs />
       {metrics.data && <Answers samples={metrics.data} />}

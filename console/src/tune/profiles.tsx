@@ -7,6 +7,7 @@ import { INTENT_NAMES } from "../ask/verdict";
 import { count, counted, day } from "../format";
 import { useLoaded } from "../loading";
 import { Failure } from "../ui/failure";
+import { Pending } from "../ui/pending";
 import { Table, numbers } from "../ui/table";
 import { attempt, notify } from "../ui/toasts";
 import { Interval, signed } from "./interval";
@@ -97,8 +98,7 @@ function ProfileCard({ name }: { name: string }) {
       loaded.reload();
     });
   const info = loaded.data;
-  if (loaded.error) return <Failure error={loaded.error} onRetry={loaded.reload} />;
-  if (!info) return null;
+  if (!info) return <Pending of={loaded} />;
   return (
     <>
       <Versions

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { call } from "../api";
 import { count, milliseconds, percent } from "../format";
 import { useLoaded } from "../loading";
-import { Failure } from "../ui/failure";
+import { Pending } from "../ui/pending";
 import { attempt } from "../ui/toasts";
 
 interface ShadowInfo {
@@ -23,15 +23,15 @@ interface ShadowInfo {
 
 export function Shadow({ name, versions }: { name: string; versions: number[] }) {
   const path = `/v1/profiles/${encodeURIComponent(name)}/shadow`;
-  const { data, error, reload } = useLoaded((signal) => call<ShadowInfo>(path, { signal }), [path]);
+  const loaded = useLoaded((signal) => call<ShadowInfo>(path, { signal }), [path]);
+  const { data, reload } = loaded;
   const [version, setVersion] = useState<number>();
   const change = (method: "PUT" | "DELETE", body?: unknown): Promise<void> =>
     attempt(async () => {
       await call(path, { method, body });
       reload();
     });
-  if (error) return <Failure error={error} onRetry={reload} />;
-  if (!data) return null;
+  if (!data) return <Pending of={loaded} />;
   const candidates = versions.filter((one) => one !== data.live);
   if (data.shadow) return <Running data={data} onStop={() => void change("DELETE")} />;
   if (candidates.length === 0) return null;
