@@ -81,6 +81,25 @@ def test_selected_memories_are_deleted_and_restored(console: Console) -> None:
     assert None not in [stored(console, memory_id) for memory_id in ids]
 
 
+def test_a_deletion_is_undone_by_a_key(console: Console) -> None:
+    """Except while somebody types, whose text it undoes."""
+    page = console.open("memories?words=kettle")
+    box = page.locator(".memory-row").first.get_by_role("checkbox")
+    memory_id = str(box.get_attribute("aria-label")).removeprefix("Select ")
+    box = page.get_by_role("checkbox", name=f"Select {memory_id}", exact=True)
+    box.focus()
+    page.keyboard.press("Space")
+    page.get_by_role("button", name="Delete").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
+    page.get_by_role("searchbox", name="Search").press("Control+z")
+    assert stored(console, memory_id) is None
+    page.get_by_role("button", name="Select all shown").press("Control+z")
+    expect(page.locator(".toasts")).to_contain_text("Restored")
+    expect(box).to_be_visible()
+    assert stored(console, memory_id) is not None
+
+
 def test_what_was_deleted_before_a_failure_can_be_restored(console: Console) -> None:
     page = console.open("memories?words=kettle")
     page.get_by_role("button", name="Select all shown").click()

@@ -14,7 +14,7 @@ const NOTE_MS = 5_000;
 let show: (toast: Toast) => void = () => undefined;
 let number = 0;
 
-/** Show what was done; with `undo` it can be undone for twelve seconds. */
+/** Show what was done; with `undo` it can be undone for twelve seconds, also by Ctrl+Z. */
 export function notify(text: string, undo?: () => void): void {
   show({ id: ++number, text, ...(undo ? { undo } : {}) });
 }
@@ -37,19 +37,28 @@ export function Toasts() {
       setTimeout(() => remove(toast.id), toast.undo ? UNDO_MS : NOTE_MS);
     };
   }, []);
+  const undo = (toast: Toast): void => {
+    remove(toast.id);
+    toast.undo!();
+  };
+  // By keyboard the button may be many links away from what was pressed.
+  const latest = toasts.filter((toast) => toast.undo).at(-1);
+  useEffect(() => {
+    if (!latest) return;
+    const press = ({ key, ctrlKey, metaKey, target }: KeyboardEvent): void => {
+      const isText = (target as Element).matches("input:not([type=checkbox]), textarea");
+      if (key === "z" && (ctrlKey || metaKey) && !isText) undo(latest);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, [latest]);
   return (
     <div class="toasts" role="status">
-      {toasts.map(({ id, text, undo }) => (
-        <div key={id} class="toast">
-          <span>{text}</span>
-          {undo && (
-            <button
-              type="button"
-              onClick={() => {
-                remove(id);
-                undo();
-              }}
-            >
+      {toasts.map((toast) => (
+        <div key={toast.id} class="toast">
+          <span>{toast.text}</span>
+          {toast.undo && (
+            <button type="button" aria-keyshortcuts="Control+Z" onClick={() => undo(toast)}>
               Undo
             </button>
           )}
