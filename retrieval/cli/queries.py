@@ -83,7 +83,8 @@ async def _all(engine: Trivet, namespace: str) -> list[LoggedQuery]:
 async def _export(engine: Trivet, namespace: str, file: Path) -> int:
     """Write the entries that have a text; returns how many."""
     relevant = await engine.records.relevant_by_search(namespace)
-    rows = list(_rows(namespace, await _all(engine, namespace), relevant))
+    stated = {judged.search_id: judged.intent for judged in await engine.records.judged_searches(namespace)}
+    rows = list(_rows(namespace, await _all(engine, namespace), relevant, stated))
     beside = file.with_name(file.name + ".part")
     beside.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     os.replace(beside, file)
@@ -91,9 +92,15 @@ async def _export(engine: Trivet, namespace: str, file: Path) -> int:
 
 
 def _rows(
-    namespace: str, entries: Sequence[LoggedQuery], relevant: Mapping[str, Sequence[str]]
+    namespace: str,
+    entries: Sequence[LoggedQuery],
+    relevant: Mapping[str, Sequence[str]],
+    stated: Mapping[str | None, str | None],
 ) -> Iterator[dict[str, Any]]:
-    """The entries as rows of an evaluation folder, with what replaying them needs."""
+    """The entries as rows of an evaluation folder, with what replaying them needs.
+
+    An intent that feedback states is a label. The classifier's own is only a type: as a label it would always be right.
+    """
     for entry in entries:
         if entry.query is None or entry.filters is None:  # withheld
             continue
@@ -101,11 +108,12 @@ def _rows(
             "id": entry.id,
             "namespace": namespace,
             "text": entry.query,
-            "type": entry.intent or UNKNOWN_TYPE,
+            "type": stated.get(entry.id) or entry.intent or UNKNOWN_TYPE,
             "relevant": relevant.get(entry.id, ()),
             "filters": entry.filters,
             "as_of": entry.as_of,
             "timestamp": asked_at(entry),
+            "metadata": {"intent": stated.get(entry.id)},
         }
 
 

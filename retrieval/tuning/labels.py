@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from classifier.intents import Intent
 from retrieval.errors import InvalidInput
@@ -48,7 +48,7 @@ class Labelled:
 
 
 class _Metadata(Struct, frozen=True):
-    intent: Intent | None = None
+    intent: Intent | UnsetType | None = UNSET
 
 
 class _Intents(Struct, frozen=True):
@@ -70,7 +70,7 @@ def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) 
             query=query,
             set=folder.name,
             searched=folder.stored_name(query.namespace),
-            intent=intents.get(query.id) or _as_intent(query.type),
+            intent=intents[query.id] if query.id in intents else _as_intent(query.type),
             gains={id_: float(grade) for id_, grade in query.grades.items()},
         )
         for query in folder.sample(limit, seed)
@@ -146,11 +146,11 @@ def gained_of(judged: Feedback, *, position_bias: float) -> Gained:
     return Gained(gains={memory_id: gain / most for memory_id, gain in positive.items()}, weight=most)
 
 
-def _labelled_intents(file: Path) -> dict[str, Intent]:
-    """`metadata.intent` by query, if given."""
+def _labelled_intents(file: Path) -> dict[str, Intent | None]:
+    """`metadata.intent` by query, if given; None says that nobody labelled it, whatever its type."""
     decoder = msgspec.json.Decoder(_Intents)
     rows = (row for _, row in read_lines(file, lambda line, _: decode(line, decoder)))
-    return {row.id: row.metadata.intent for row in rows if row.metadata.intent is not None}
+    return {row.id: row.metadata.intent for row in rows if row.metadata.intent is not UNSET}
 
 
 def _as_intent(type_: str | None) -> Intent | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from classifier.intents import Intent
 from retrieval.evaluation.folder import read_folder
 from retrieval.ingest.service import Ingest
 from retrieval.journal.query_log import Searched
@@ -95,6 +96,27 @@ def test_an_export_is_read_as_an_evaluation_folder(queries: Cli, tmp_path: Path)
     (labelled,) = labelled_queries(read_folder(tmp_path), limit=None, seed=0)
     assert labelled.query == first
     assert sorted(file.name for file in tmp_path.iterdir()) == ["corpus.jsonl", "queries.jsonl"]
+
+
+def test_a_stated_intent_is_a_label_and_the_classified_one_is_not(
+    queries: Cli, database_url: str, tmp_path: Path
+) -> None:
+    """The classifier would agree with its own labels."""
+
+    async def state_intent() -> None:
+        async with open_pool(database_url, 1) as pool:
+            request = FeedbackRequest(search_id="s2", relevant=["m1"], intent=Intent.PREFERENCE)
+            await JournalService(pool, Journal(pool)).add_feedback("n", request)
+
+    asyncio.run(state_intent())
+    corpus = [{"id": memory_id, "namespace": "n", "text": "x"} for memory_id in ("m1", "m2")]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, corpus)))
+    queries("-n", "n", "--export", tmp_path / "queries.jsonl")
+    labelled = labelled_queries(read_folder(tmp_path), limit=None, seed=0)
+    assert [(each.query.type, each.intent) for each in labelled] == [
+        ("fact_lookup", None),
+        ("preference", Intent.PREFERENCE),
+    ]
 
 
 def test_an_export_leaves_out_what_has_no_text(queries: Cli, tmp_path: Path) -> None:
