@@ -42,9 +42,12 @@ def page(tuning: Tuning) -> str:
 
 
 def _sections(tuning: Tuning) -> Iterator[Section]:
-    first, *reasons = gate_lines(tuning.gate)
-    gate = [Part(verdicts=[(first, not tuning.gate.passed)]), *(Part(text=reason.strip()) for reason in reasons)]
-    yield Section(heading="The gate", parts=[*gate, Part(tables=[gate_table(tuning.gate), score_table(tuning)])])
+    yield Section(heading="The scores", parts=[Part(tables=[score_table(tuning)])])
+
+    if tuning.improved:  # otherwise the gate's report is about a version that does not exist
+        first, *reasons = gate_lines(tuning.gate)
+        gate = [Part(verdicts=[(first, not tuning.gate.passed)]), *(Part(text=reason.strip()) for reason in reasons)]
+        yield Section(heading="The gate", parts=[*gate, Part(tables=[gate_table(tuning.gate)])])
 
     landscapes = {each.name.replace("_", " "): (each.mixtures, each.ndcg, each.chosen) for each in tuning.landscapes}
     mixtures = mixtures_chart(landscapes, "nDCG@10 of mixtures by intent")

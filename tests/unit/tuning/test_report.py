@@ -94,6 +94,11 @@ def test_nothing_better_is_told(better: Tuning) -> None:
     assert outcome(replace(better, improved=False)) == "nothing better than default@3 was found; no version was stored"
 
 
+def test_the_page_has_no_verdict_on_a_version_that_was_not_found(better: Tuning) -> None:
+    assert "gate: passed" in page(better)
+    assert "gate:" not in page(replace(better, improved=False, label=None))
+
+
 def test_reliability_bins_by_confidence() -> None:
     """Three in four of the certain ones are right; with few labels there is no diagram."""
     bins = reliability_of(queries())
