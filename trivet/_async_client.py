@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from os import PathLike
 from types import TracebackType
@@ -77,7 +79,17 @@ class AsyncClient:
         url = calls.url_of(base_url)
         headers = calls.headers_of(api_key, url)
         base = calls.without_user(url)
-        self._http = httpx.AsyncClient(base_url=base, headers=headers, timeout=timeout_s, transport=transport)
+        self._connect = partial(
+            httpx.AsyncClient, base_url=base, headers=headers, timeout=timeout_s, transport=transport
+        )
+        self._connections, self._process = self._connect(), os.getpid()
+
+    @property
+    def _http(self) -> httpx.AsyncClient:
+        """The connections of this process; on one shared with a fork, each could get the other's answers."""
+        if self._process != os.getpid():
+            self._connections, self._process = self._connect(), os.getpid()
+        return self._connections
 
     async def __aenter__(self) -> Self:
         return self

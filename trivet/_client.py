@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count
 from os import PathLike
 from types import TracebackType
@@ -77,7 +79,15 @@ class Client:
         url = calls.url_of(base_url)
         headers = calls.headers_of(api_key, url)
         base = calls.without_user(url)
-        self._http = httpx.Client(base_url=base, headers=headers, timeout=timeout_s, transport=transport)
+        self._connect = partial(httpx.Client, base_url=base, headers=headers, timeout=timeout_s, transport=transport)
+        self._connections, self._process = self._connect(), os.getpid()
+
+    @property
+    def _http(self) -> httpx.Client:
+        """The connections of this process; on one shared with a fork, each could get the other's answers."""
+        if self._process != os.getpid():
+            self._connections, self._process = self._connect(), os.getpid()
+        return self._connections
 
     def __enter__(self) -> Self:
         return self

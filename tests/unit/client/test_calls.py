@@ -1,11 +1,14 @@
-"""The clients' requests, and how they treat answers, without a network."""
+"""The clients' requests, and how they treat answers."""
 
 from __future__ import annotations
 
 import base64
 import re
+import threading
 import time
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from textwrap import dedent
 from typing import Any, get_args, get_type_hints
 
 import httpx
@@ -16,6 +19,7 @@ import trivet
 from retrieval.errors import NO_SUCH_PATH
 from retrieval.settings import Settings
 from retrieval.types.search import ContextRequest, Filters, SearchRequest
+from tests.processes import python
 from trivet.generate import FOLDER, TARGET, synchronous
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -248,6 +252,46 @@ def test_what_may_be_sent_twice_is(
     assert len(bodies) == (3 if is_repeated else 1)
     assert len(set(bodies)) == 1
     assert pauses == (([7.0, 7.0] if outcome == 429 else [0.1, 0.2]) if is_repeated else [])
+
+
+def test_a_fork_uses_connections_of_its_own() -> None:
+    """As the workers of a server that loads its application before it forks them."""
+    callers: list[tuple[str, int]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"  # keeps connections open
+
+        def do_GET(self) -> None:
+            callers.append(self.client_address)
+            answer = b'{"namespaces":[]}'
+            self.send_response(200)
+            self.send_header("content-length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    program = """
+        import os, sys, trivet
+        client = trivet.Client(sys.argv[1])
+        client.namespaces()
+        if not (child := os.fork()):
+            client.namespaces()
+            os._exit(0)
+        os.waitpid(child, 0)
+        client.namespaces()
+    """
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            python("-c", dedent(program), f"http://127.0.0.1:{server.server_port}")
+        finally:
+            server.shutdown()
+            thread.join()
+    parent, child, parent_again = callers
+    assert parent == parent_again != child
 
 
 def test_a_second_attempt_may_succeed(pauses: list[float]) -> None:
