@@ -169,7 +169,9 @@ def error_of(response: httpx.Response) -> TrivetError:
     kind = CLASS_OF.get(response.status_code, ServerError)
     if kind is NotFound and (problem.type != "/docs#not-found" or problem.detail == NO_SUCH_PATH):
         return ServerError(f"no API of Trivet at {response.url}")
-    message = problem.detail or problem.title or f"{response.status_code} {response.reason_phrase} from {response.url}"
+    target = f" to {response.headers['location']}" if response.has_redirect_location else ""
+    status = f"{response.status_code} {response.reason_phrase} from {response.url}{target}"
+    message = problem.detail or problem.title or status
     if kind is InvalidInput and problem.errors:
         errors = [(tuple(fault.loc), fault.msg) for fault in problem.errors]
         return InvalidInput(message, loc=errors[0][0], errors=errors)

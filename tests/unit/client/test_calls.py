@@ -197,6 +197,14 @@ def test_what_is_no_answer_of_trivet_is_an_error_of_its_own(status: int, body: b
         next(made.export())
 
 
+def test_a_redirect_is_not_followed_and_says_where_it_leads() -> None:
+    """As that of a proxy that wants https: following it would turn a POST into a GET."""
+    made = client(lambda _: httpx.Response(301, headers={"Location": "https://x.example/v1/namespaces"}), retries=0)
+    moved = "301 Moved Permanently from http://127.0.0.1:8321/v1/namespaces to https://x.example/v1/namespaces"
+    with pytest.raises(trivet.ServerError, match=f"^{moved}$"):
+        made.namespaces()
+
+
 @pytest.mark.parametrize(
     ("problem", "kind"),
     [
