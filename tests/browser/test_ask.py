@@ -226,6 +226,24 @@ def test_history_is_kept_and_cleared(console: Console) -> None:
     expect(page.get_by_text("History", exact=True)).to_have_count(0)
 
 
+def test_a_question_under_way_does_not_return_to_a_cleared_history(console: Console) -> None:
+    page = console.open(ASKED)
+    page.get_by_role("searchbox").fill("Who is Biscuit?")
+    page.keyboard.press("Enter")
+    history = page.locator("summary", has_text="History")
+    expect(history).to_be_visible()
+    held: list[Route] = []
+    page.route("**/context", lambda route: held.append(route))
+    page.get_by_role("searchbox").fill("What is the kettle rota?")
+    with page.expect_request("**/context"):
+        page.keyboard.press("Enter")
+    history.click()
+    page.get_by_role("button", name="Clear history").click()
+    held[0].continue_()
+    expect(page.locator(".result").first).to_be_visible()
+    expect(history).to_have_count(0)
+
+
 def test_history_is_as_high_as_the_button_beside_it(console: Console) -> None:
     page = console.open(ASKED)
     page.get_by_role("searchbox").fill("Who is Biscuit?")

@@ -63,6 +63,10 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
     typed.current = "";
     setHistory((stored) => [question, ...stored.filter((earlier) => earlier !== question)].slice(0, 30));
   };
+  const forget = (): void => {
+    typed.current = "";
+    setHistory(() => []);
+  };
   const run = async (job: Job): Promise<void> => {
     const { side, query, settings, signal } = job;
     try {
@@ -125,7 +129,7 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
   return (
     <div class="ask">
       {query && <h1 class="visually-hidden">Ask</h1>}
-      <Question asked={query} history={history} onAsk={ask} onForget={() => setHistory(() => [])} />
+      <Question asked={query} history={history} onAsk={ask} onForget={forget} />
       <aside class="ask-controls" aria-label="Settings">
         {/* The sliders stay where the answer before has put them until this one comes. */}
         <Controls
