@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures.thread  # noqa: F401 - so that its end comes after ours
 import logging
 import os
 import threading
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor  # imported before `_close_all` is registered, so that it ends later
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -96,7 +96,10 @@ def open_(
     """
     settings = _settings(data_dir, database_url)
     with ExitStack() as stack:
-        portal = stack.enter_context(start_blocking_portal(backend_options={"use_uvloop": True}))
+        # In another thread, as Ctrl-C during this call would make it wait forever.
+        with ThreadPoolExecutor(1) as starter:
+            starting = starter.submit(stack.enter_context, start_blocking_portal(backend_options={"use_uvloop": True}))
+        portal = starting.result()
         transport = stack.enter_context(portal.wrap_async_context_manager(_transport(settings)))
         blocking = _Blocking(portal, transport, stack.pop_all())
     _open.add(blocking)

@@ -136,6 +136,27 @@ def test_a_fork_has_no_share_in_what_is_open(data_dir: Path) -> None:
     assert rest == ["The kettle is copper."]
 
 
+def test_ctrl_c_while_its_thread_starts_ends_the_call(data_dir: Path) -> None:
+    """In a notebook the same cell may be run again."""
+    program = """
+        import signal, sys, threading, trivet, uvloop
+        new_event_loop = uvloop.new_event_loop
+
+        def interrupting():
+            uvloop.new_event_loop = new_event_loop
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+            return new_event_loop()
+
+        uvloop.new_event_loop = interrupting
+        try:
+            trivet.open(data_dir=sys.argv[1])
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(trivet.open(data_dir=sys.argv[1]).namespaces())
+    """
+    assert run(program, data_dir) == "interrupted\n[]\n"
+
+
 def test_one_that_fails_to_close_at_the_end_keeps_no_other_open(data_dir: Path) -> None:
     program = """
         import sys, trivet
