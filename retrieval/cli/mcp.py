@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
+import sys
 from dataclasses import replace
 from importlib.util import find_spec
 
@@ -34,4 +37,8 @@ def command(settings: Settings, namespace: str, url: str | None) -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     client = AsyncClient(url, settings.api_key) if url else opened(replace(settings, api_key=None))
     shown = str(without_user(url_of(url))) if url else None
-    asyncio.run(serve_stdio(client, namespace, base_url=shown))
+    signal.signal(signal.SIGINT, lambda number, _: sys.exit(128 + number))  # asyncio's own waits for what it cancels
+    try:
+        asyncio.run(serve_stdio(client, namespace, base_url=shown))
+    except SystemExit as exc:  # a signal; without `_exit`, the thread that reads standard input would be waited for
+        os._exit(exc.code if isinstance(exc.code, int) else 1)

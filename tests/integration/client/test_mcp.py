@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,7 +22,7 @@ import trivet.mcp
 from retrieval.errors import NO_SUCH_PATH
 from tests.command import NOWHERE
 from tests.command import trivet as run
-from tests.processes import PATIENCE_S, ROOT, environment, python, serving
+from tests.processes import PATIENCE_S, ROOT, environment, new_data_dir, postgres_in, python, serving
 from tests.serving import on_a_port, problem_of, served, settings_for
 
 TOOLS = ["remember", "recall", "get_context", "forget", "search", "fetch"]
@@ -230,6 +232,28 @@ async def test_metadata_hide_no_field_of_a_memory(database_url: str) -> None:
         await client.add(memory)
         async with Client(trivet.mcp.server(client, lambda _: "ana")) as assistant:
             assert json.loads(await ask(assistant, "fetch", id="m1"))["metadata"] == {**fields, "mood": "glad"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_them_while_their_input_stays_open(number: signal.Signals) -> None:
+    """Ctrl-C in a terminal, or an assistant that ends its tools; the database is closed."""
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    with new_data_dir() as data_dir:
+        command = (sys.executable, "-m", "trivet", "mcp", "-n", "ana")
+        settings = environment(TRIVET_DATA_DIR=str(data_dir))
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=settings, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            print(json.dumps(request), file=process.stdin, flush=True)
+            assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "trivet"
+            process.send_signal(number)
+            try:
+                assert process.wait(PATIENCE_S) == 128 + number
+            finally:
+                process.kill()
+        assert postgres_in(data_dir) == []
 
 
 def test_a_namespace_that_cannot_be_is_refused_at_once() -> None:
