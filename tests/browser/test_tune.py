@@ -78,11 +78,11 @@ def test_all_judgements_are_listed(console: Console) -> None:
 
 
 def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
-    page = console.open("tune")
-    url = f"{console.url}/v1/namespaces/{NAMESPACE}/feedback"
-    body = {"query": "When was Biscuit born?", "shown": ["d01-001"], "relevant": [], "intent": "fact_lookup"}
-    httpx.post(url, json=body).raise_for_status()
-    page.reload()
+    path = f"{console.url}/v1/namespaces/read"
+    httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
+    body = {"query": "What colour is it?", "shown": ["m"], "relevant": ["m"], "intent": "fact_lookup"}
+    httpx.post(f"{path}/feedback", json=body).raise_for_status()
+    page = console.open("tune", namespace="read")
     plot = page.get_by_role("img", name="Reliability of the intent classifier")
     for label in ("Predicted probability", "Accuracy"):
         expect(plot.get_by_text(label)).to_be_visible()

@@ -47,7 +47,7 @@ export function Controls(props: Props) {
           min={0}
           max={4}
           onInput={(value) => set("max_hops", value)}
-          hint="How far the graph leg walks from the entities of the question."
+          hint="How many steps to walk from the question's entities."
         />
         <Rescorer settings={settings} set={set} />
         <Slider
