@@ -121,6 +121,17 @@ def test_the_results_to_judge_are_of_the_question_above_them(console: Console) -
     expect(page.get_by_role("list", name="Results for: What is the kettle rota?")).to_be_visible()
 
 
+def test_intents_are_those_that_the_namespace_gets(console: Console) -> None:
+    """Its profile may have a classifier of its own."""
+    page = console.open()
+    page.get_by_role("searchbox").fill("Who is Biscuit?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".results")).to_be_visible()
+    with page.expect_request("**/v1/classify") as classified:
+        page.get_by_role("link", name="Tune").click()
+    assert classified.value.post_data_json == {"query": "Who is Biscuit?", "namespace": NAMESPACE}
+
+
 @pytest.mark.parametrize(("width", "colours"), [(1440, "light"), (375, "dark")])
 def test_an_evaluation_is_accessible(
     new_console: Callable[..., Console], judged: str, colours: str, width: int

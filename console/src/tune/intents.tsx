@@ -23,10 +23,10 @@ interface Read {
 
 const MOST = 60;
 
-async function classify(query: string, signal: AbortSignal): Promise<Read> {
+async function classify(namespace: string, query: string, signal: AbortSignal): Promise<Read> {
   const { intent } = await call<{ intent: { label: Intent; probabilities: Probabilities } }>("/v1/classify", {
     method: "POST",
-    body: { query },
+    body: { query, namespace },
     signal,
   });
   return { query, ...intent };
@@ -39,7 +39,7 @@ async function readAll(namespace: string, history: string[], signal: AbortSignal
   );
   const truths = new Map(feedback.filter(({ intent }) => intent).map(({ query, intent }) => [query, intent!]));
   const queries = [...new Set([...truths.keys(), ...history])].slice(0, MOST);
-  const reads = await Promise.all(queries.map((query) => classify(query, signal)));
+  const reads = await Promise.all(queries.map((query) => classify(namespace, query, signal)));
   return reads.map((read) => ({ ...read, truth: truths.get(read.query) }));
 }
 
