@@ -14,7 +14,6 @@ from postgres.connection import fetch
 from retrieval.errors import Collided, Conflict, StoreError, TrivetError
 from retrieval.ids import uuid7
 from retrieval.store.pool import Pool
-from retrieval.tasks import cancel
 from retrieval.types.job import Job, JobKind, JobState
 
 log = logging.getLogger(__name__)
@@ -115,7 +114,8 @@ class Jobs:
     @asynccontextmanager
     async def following(self, progress: Progress) -> AsyncIterator[Progress]:
         """Record the progress and outcome of the work in this block."""
-        beating = asyncio.create_task(self._beat(progress))
+        ended = asyncio.Event()
+        beating = asyncio.create_task(self._beat(progress, ended))
         try:
             yield progress
         except Exception as exc:
@@ -126,7 +126,8 @@ class Jobs:
             progress.state = "interrupted"
             raise
         finally:
-            await cancel(beating)
+            ended.set()
+            await asyncio.wait([beating])  # it may be creating the record
             if progress.state == "running":
                 progress.state = "done"
             if progress.ns is not None:
@@ -141,10 +142,14 @@ class Jobs:
         if not await self._write(progress):
             self._unwritten.append(progress)
 
-    async def _beat(self, progress: Progress) -> None:
+    async def _beat(self, progress: Progress, ended: asyncio.Event) -> None:
         while True:
-            await asyncio.sleep(BEAT_S)
-            await self._write(progress)
+            try:
+                async with asyncio.timeout(BEAT_S):
+                    await ended.wait()
+                return
+            except TimeoutError:
+                await self._write(progress)
 
     async def _write(self, progress: Progress) -> bool:
         """Whether a job's progress could be written; a failure is only logged, so that the work goes on."""

@@ -23,13 +23,10 @@ from retrieval.store.visibility import by_id, matching
 from retrieval.types.memory import EntityInput, MemoryInput
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters
+from tests.lock_waits import has_to_wait
 from tests.turns import hashed
 
 FREE: LiteralString = "select id from memory for update skip locked"
-
-WAITING: LiteralString = (
-    "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-)
 
 
 @pytest.fixture
@@ -49,14 +46,6 @@ async def test_rows_that_are_locked_by_id_or_by_filter_are_nobody_else_s(ingest:
             assert await (await other.execute(FREE)).fetchall() == [("b",), ("c",)]
             await locking.lock(conn, ns, matching(Filters(tags_any=["tagged"])))
             assert await (await other.execute(FREE)).fetchall() == [("b",)]
-
-
-async def has_to_wait(task: asyncio.Task[Any], database_url: str) -> None:
-    """Wait until a lock keeps the task waiting."""
-    with psycopg.connect(database_url, autocommit=True) as watcher:
-        while not task.done() and watcher.execute(WAITING).fetchone() == (0,):  # noqa: ASYNC110 - none tells us
-            await asyncio.sleep(0.01)
-    assert not task.done()
 
 
 async def test_settings_that_are_put_while_the_namespace_is_deleted_are_of_a_new_one(

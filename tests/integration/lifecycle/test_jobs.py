@@ -15,9 +15,11 @@ from retrieval.engine import Trivet
 from retrieval.errors import Conflict
 from retrieval.lifecycle import jobs
 from retrieval.lifecycle.jobs import Jobs, Progress
+from retrieval.store.pool import Pool
 from retrieval.types.job import Job
 from retrieval.types.memory import MemoryInput
 from tests.command import trivet as command
+from tests.lock_waits import has_to_wait
 from tests.processes import PATIENCE_S
 from tests.serving import client_of, settings_for
 
@@ -81,6 +83,27 @@ async def test_how_a_job_ended_badly(records: Jobs, failure: BaseException, stat
         await work()
     [job] = await records.recent("a")
     assert (job.state, job.done, job.error) == (state, 7, error)
+
+
+@pytest.mark.usefixtures("beating")
+async def test_a_job_that_ends_while_its_record_is_created_is_done(
+    records: Jobs, pool: Pool, database_url: str
+) -> None:
+    may_end = asyncio.Event()
+
+    async def work() -> None:
+        async with records.following(Progress(kind="import", namespace="a")):
+            await may_end.wait()
+
+    async with pool.connection() as conn:
+        async with conn.transaction():
+            await conn.execute("select from namespace where name = 'a' for update")
+            working = asyncio.create_task(work())
+            await has_to_wait(working, database_url)
+            may_end.set()
+            await asyncio.sleep(0)
+        await working
+    assert [job.state for job in await records.recent("a")] == ["done"]
 
 
 async def test_short_work_leaves_no_record(records: Jobs) -> None:
