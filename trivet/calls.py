@@ -132,6 +132,8 @@ def url_of(base_url: str) -> httpx.URL:
         raise InvalidInput(f"{shown} is no address: {exc}", loc=("base_url",)) from exc
     if url.scheme not in ("http", "https"):
         raise InvalidInput(f"{shown} is no address: it must begin with http:// or https://", loc=("base_url",))
+    if url.query or url.fragment:
+        raise InvalidInput("the address must have no query (?) and no fragment (#)", loc=("base_url",))
     if (url.port or 0) > _LAST_PORT:  # the system would take its last sixteen bits
         raise InvalidInput(f"{shown} is no address: its port is above {_LAST_PORT}", loc=("base_url",))
     return url

@@ -166,6 +166,13 @@ def test_what_is_no_address_is_refused(kind: type[trivet.Client | trivet.AsyncCl
     assert "secret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("address", ["http://127.0.0.1:8321?key=secret", "http://127.0.0.1:8321/#secret"])
+def test_an_address_with_more_than_a_path_is_refused(address: str) -> None:
+    with pytest.raises(trivet.InvalidInput, match="no query") as refused:
+        trivet.Client(address)
+    assert "secret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("password", ["se/cret", "se?cret", "se#cret", "80/secret"])
 def test_a_password_that_should_have_been_encoded_is_not_shown(password: str) -> None:
     with pytest.raises(trivet.InvalidInput, match="a stray @") as refused:
