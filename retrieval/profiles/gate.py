@@ -147,7 +147,9 @@ def judge(
     overall, intents = _compared(trial, trial.baseline, seed)
     reasons = []
     if n < LEAST_QUERIES:
-        reasons.append(f"{counted(n, 'query has', 'queries have')} gold; the gate wants at least {LEAST_QUERIES}")
+        reasons.append(
+            f"{counted(n, 'query has', 'queries have')} relevant memories; the gate wants at least {LEAST_QUERIES}"
+        )
     reasons += _objections(overall, intents, baseline)
     against_live = None
     if trial.live is not None and live is not None:

@@ -80,8 +80,8 @@ def test_an_insignificant_loss_on_one_intent_passes() -> None:
 
 
 def test_few_queries_are_refused() -> None:
-    assert report([0.9] * 49, [0.1] * 49).reasons == ["49 queries have gold; the gate wants at least 50"]
-    assert report([0.9], [0.1]).reasons == ["1 query has gold; the gate wants at least 50"]
+    assert report([0.9] * 49, [0.1] * 49).reasons == ["49 queries have relevant memories; the gate wants at least 50"]
+    assert report([0.9], [0.1]).reasons == ["1 query has relevant memories; the gate wants at least 50"]
     assert report([0.9] * 50, [0.1] * 50).passed
 
 
