@@ -184,7 +184,7 @@ def _with_keys(fault: InvalidInput, document: Any, kind: Any) -> InvalidInput:
 
 
 def _key_at_fault(fault: InvalidInput, document: Any, kind: Any, holder: dict[str, Any]) -> str:
-    """The first key of an object that brings a fault to its document."""
+    """The first key of an object that brings a fault to its document; leaves only this key in the object."""
     items = [*holder.items()]
 
     def has_fault(last: int) -> bool:
@@ -192,8 +192,9 @@ def _key_at_fault(fault: InvalidInput, document: Any, kind: Any, holder: dict[st
         holder.update(items[: last + 1])
         return _has(fault, document, kind)
 
-    key, _ = items[bisect_left(range(len(items)), True, key=has_fault)]
-    holder.update(items)
+    key, value = items[bisect_left(range(len(items)), True, key=has_fault)]
+    holder.clear()
+    holder[key] = value
     return key
 
 

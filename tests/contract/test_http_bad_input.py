@@ -301,7 +301,11 @@ async def test_namespaces_that_a_path_loses_are_refused_on_writing(client: httpx
 async def test_the_key_of_a_bad_value_is_told(client: httpx.AsyncClient) -> None:
     """However deep, and whatever the values of the other keys."""
     fit = {"vector": 0.2, "bm25": 0.7, "graph": 0.1}
-    recipes = {"preference": {"weights": fit}, "fact_lookup": {"weights": {**fit, "bm25": "many"}}}
+    recipes = {
+        "preference": {"weights": fit},
+        "fact_lookup": {"weights": {**fit, "bm25": "many"}},
+        "relationship": {"weights": {**fit, "vector": "more"}},
+    }
     for method, path, body, loc in (
         ("POST", "/v1/namespaces/a/feedback", {"ratings": {"m1": 1, "m2": 2, "m3": 0}}, ["ratings", "m2"]),
         ("PUT", "/v1/profiles/p", {"fixed": {"weights": {**fit, "graph": -1}}}, ["fixed", "weights", "graph"]),
