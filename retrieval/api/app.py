@@ -32,7 +32,7 @@ from retrieval.api.journal import JournalController
 from retrieval.api.lifecycle import LifeCycleController
 from retrieval.api.mcp import mcp_route, serving_tools
 from retrieval.api.memories import MemoriesController
-from retrieval.api.middleware import Gateway
+from retrieval.api.middleware import Gateway, logging_late_failures
 from retrieval.api.namespaces import NamespacesController
 from retrieval.api.openapi import Rendered, StructSchemas, complete, config
 from retrieval.api.openapi_page import page
@@ -123,6 +123,8 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
     app.asgi_handler = Gateway(api)(app.asgi_handler)
     if tracing is not None:
         app.asgi_handler = tracing(app.asgi_handler)
+    if is_server:
+        app.asgi_handler = logging_late_failures(app.asgi_handler, api)
     return app
 
 

@@ -80,9 +80,6 @@ class Gateway(ASGIMiddleware):
                 await next_app(scope, receive, send_with_id)
             else:
                 await refuse(refusal)
-        except LitestarException as exc:
-            # The response has begun: it ends without its last chunk, which tells the client.
-            log_failure(_cause(exc), request_id.decode(), self._state.settings.secrets)
         except asyncio.CancelledError:
             if status is None:  # the server stops before this is done
                 await refuse(problem(503, "The server is being stopped."))
@@ -122,6 +119,21 @@ class Gateway(ASGIMiddleware):
                     detail = str(exc)
             challenge += ', error="invalid_token"'
         return problem(401, detail, headers={"www-authenticate": challenge})
+
+
+def logging_late_failures(app: ASGIApp, state: AppState) -> ASGIApp:
+    """Log what fails after its response has begun as other failures, for which uvicorn would log a traceback.
+
+    The response ends without its last chunk, which tells the client.
+    """
+
+    async def handle(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except LitestarException as exc:
+            log_failure(_cause(exc), scope["state"]["request_id"], state.settings.secrets)
+
+    return handle
 
 
 def _cause(error: Exception) -> Exception:

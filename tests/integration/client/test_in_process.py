@@ -80,7 +80,7 @@ def test_an_export_that_fails_on_the_way_is_an_error(
         memory.add("The kettle is copper.")
         assert len(list(memory.export())) == 2
         monkeypatch.setattr(export, "rows", lines)
-        with pytest.raises(trivet.Unreachable):
+        with pytest.raises(trivet.Unreachable, match=r"RemoteProtocolError: \w"):
             list(memory.export())
 
 
