@@ -14,6 +14,7 @@ from postgres.connection import fetch
 from retrieval.errors import Collided, Conflict, StoreError, TrivetError
 from retrieval.ids import uuid7
 from retrieval.store.pool import Pool
+from retrieval.tasks import to_the_end
 from retrieval.types.job import Job, JobKind, JobState
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ _TRIM = """
 
 _WRITE = """
     update job set state = %(state)s, done = %(done)s, total = %(total)s, error = %(error)s, updated_at = now(),
-        finished_at = case when %(state)s <> 'running' then now() end
+        finished_at = %(finished_at)s
     where ns = %(ns)s and id = %(id)s
 """
 
@@ -80,6 +81,7 @@ class Progress:
     error: str | None = None
     id: str = field(default_factory=uuid7)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    finished_at: datetime | None = None
     ns: int | None = None
 
 
@@ -126,17 +128,21 @@ class Jobs:
             progress.state = "interrupted"
             raise
         finally:
-            ended.set()
-            await asyncio.wait([beating])  # it may be creating the record
             if progress.state == "running":
                 progress.state = "done"
-            if progress.ns is not None:
-                await self._write_outcome(progress)
+            progress.finished_at = datetime.now(UTC)
+            ended.set()
+            await to_the_end(self._end(progress, beating))
 
     async def write_outcomes(self) -> None:
         """Write the outcomes of jobs that ended while the database was away."""
         for _ in range(len(self._unwritten)):
             await self._write_outcome(self._unwritten.popleft())
+
+    async def _end(self, progress: Progress, beating: asyncio.Task[None]) -> None:
+        await asyncio.wait([beating])  # it may be creating the record
+        if progress.ns is not None:
+            await self._write_outcome(progress)
 
     async def _write_outcome(self, progress: Progress) -> None:
         if not await self._write(progress):
@@ -152,7 +158,7 @@ class Jobs:
                 await self._write(progress)
 
     async def _write(self, progress: Progress) -> bool:
-        """Whether a job's progress could be written; a failure is only logged, so that the work goes on."""
+        """Write a job's progress; returns whether that worked. A failure is only logged, so that the work goes on."""
         try:
             if progress.ns is None:
                 await self.start(progress)
