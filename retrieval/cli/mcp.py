@@ -9,6 +9,8 @@ import signal
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
+from types import FrameType
+from typing import NoReturn
 
 import click
 
@@ -37,8 +39,13 @@ def command(settings: Settings, namespace: str, url: str | None) -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     client = AsyncClient(url, settings.api_key) if url else opened(replace(settings, api_key=None))
     shown = str(without_user(url_of(url))) if url else None
-    signal.signal(signal.SIGINT, lambda number, _: sys.exit(128 + number))  # asyncio's own waits for what it cancels
+    signal.signal(signal.SIGINT, _exit)  # asyncio's own handler waits for what it cancels
     try:
         asyncio.run(serve_stdio(client, namespace, base_url=shown))
     except SystemExit as exc:  # a signal; without `_exit`, the thread that reads standard input would be waited for
         os._exit(exc.code if isinstance(exc.code, int) else 1)
+
+
+def _exit(number: int, frame: FrameType | None) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would end the process before its database
+    sys.exit(128 + number)
