@@ -14,9 +14,10 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option, with_folder
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
+from retrieval.journal.service import relevant_of
 from retrieval.plurals import counted
 from retrieval.settings import Settings
-from retrieval.types.journal import LoggedQuery, asked_at
+from retrieval.types.journal import Feedback, LoggedQuery, asked_at
 
 PAGE = 1_000
 """Entries read at once."""
@@ -82,9 +83,8 @@ async def _all(engine: Trivet, namespace: str) -> list[LoggedQuery]:
 
 async def _export(engine: Trivet, namespace: str, file: Path) -> int:
     """Write the entries that have a text; returns how many."""
-    relevant = await engine.records.relevant_by_search(namespace)
-    stated = {judged.search_id: judged.intent for judged in await engine.records.judged_searches(namespace)}
-    rows = list(_rows(namespace, await _all(engine, namespace), relevant, stated))
+    judged = {each.search_id: each for each in await engine.records.judged_searches(namespace)}
+    rows = list(_rows(namespace, await _all(engine, namespace), judged))
     beside = file.with_name(file.name + ".part")
     beside.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     os.replace(beside, file)
@@ -92,10 +92,7 @@ async def _export(engine: Trivet, namespace: str, file: Path) -> int:
 
 
 def _rows(
-    namespace: str,
-    entries: Sequence[LoggedQuery],
-    relevant: Mapping[str, Sequence[str]],
-    stated: Mapping[str | None, str | None],
+    namespace: str, entries: Sequence[LoggedQuery], judged: Mapping[str | None, Feedback]
 ) -> Iterator[dict[str, Any]]:
     """The entries as rows of an evaluation folder, with what replaying them needs.
 
@@ -104,16 +101,18 @@ def _rows(
     for entry in entries:
         if entry.query is None or entry.filters is None:  # withheld
             continue
+        feedback = judged.get(entry.id)
+        stated = feedback.intent if feedback else None
         yield {
             "id": entry.id,
             "namespace": namespace,
             "text": entry.query,
-            "type": stated.get(entry.id) or entry.intent or UNKNOWN_TYPE,
-            "relevant": relevant.get(entry.id, ()),
+            "type": stated or entry.intent or UNKNOWN_TYPE,
+            "relevant": relevant_of(feedback) if feedback else (),
             "filters": entry.filters,
             "as_of": entry.as_of,
             "timestamp": asked_at(entry),
-            "metadata": {"intent": stated.get(entry.id)},
+            "metadata": {"intent": stated},
         }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
@@ -127,7 +127,7 @@ class JournalService:
         overrides earlier. `query_timestamp` is always set, even if callers left it out.
         """
         found = [
-            structs.replace(judged, relevant=_relevant(judged), query_timestamp=asked_at(judged))
+            structs.replace(judged, relevant=relevant_of(judged), query_timestamp=asked_at(judged))
             for judged in await self._merged(name, by_question)
         ]
         return [judged for judged in found if judged.relevant]
@@ -135,14 +135,6 @@ class JournalService:
     async def judged_searches(self, name: str) -> list[Feedback]:
         """The feedback merged per search, on existing memories only; later feedback overrides earlier."""
         return await self._merged(name, by_search)
-
-    async def relevant_by_search(self, name: str) -> Mapping[str, Sequence[str]]:
-        """By search, the existing memories that its feedback judges relevant.
-
-        A rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback overrides earlier.
-        """
-        searches = await self.judged_searches(name)
-        return {judged.search_id: _relevant(judged) for judged in searches if judged.search_id is not None}
 
     async def _merged(self, name: str, key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
         async with namespaces.opened(self._pool, name) as (conn, found):
@@ -153,8 +145,8 @@ class JournalService:
         return [limited(judged, existing) for judged in searches]
 
 
-def _relevant(judged: Feedback) -> list[str]:
-    """The memories judged relevant, sorted."""
+def relevant_of(judged: Feedback) -> list[str]:
+    """The memories judged relevant, sorted: a rating of at least `RELEVANT_FROM` counts, a click does not."""
     rated = {memory_id: rating >= RELEVANT_FROM for memory_id, rating in judged.ratings.items()}
     verdicts = rated | dict.fromkeys(judged.relevant, True) | dict.fromkeys(judged.irrelevant, False)
     return sorted(memory_id for memory_id, relevant in verdicts.items() if relevant)

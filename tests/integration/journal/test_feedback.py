@@ -13,7 +13,7 @@ from classifier.intents import Intent
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ingest.service import Ingest
 from retrieval.journal.query_log import Searched, entry_of
-from retrieval.journal.service import JournalService
+from retrieval.journal.service import JournalService, relevant_of
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
@@ -252,14 +252,19 @@ async def test_a_search_that_found_nothing_can_have_missed_something(records: Jo
 
 async def test_relevant_memories_by_search(records: JournalService, pool: Pool) -> None:
     """Ratings and judgements, the latest ones, of existing memories; clicks are not enough evidence."""
+
+    async def relevant() -> dict[str, list[str]]:
+        searches = await records.judged_searches("n")
+        return {each.search_id: relevant_of(each) for each in searches if each.search_id}
+
     await records.add_feedback("n", said(search_id="s1", relevant=["a", "b"], ratings={"c": 0.5}))
     await records.add_feedback("n", said(search_id="s1", irrelevant=["b"]))
     await records.add_feedback("n", said(search_id="s2", ratings={"a": 0.4}))
     await records.add_feedback("n", said(relevant=["a"]))
     await records.add_feedback("other", said(search_id="s3", relevant=["a"]))
-    assert await records.relevant_by_search("n") == {"s1": ["a", "c"], "s2": []}
+    assert await relevant() == {"s1": ["a", "c"], "s2": []}
     await Ingest(pool, hashed()).delete("n", "a")
-    assert await records.relevant_by_search("n") == {"s1": ["c"], "s2": []}
+    assert await relevant() == {"s1": ["c"], "s2": []}
     assert (await stored(records, "n"))[0].relevant == ["a", "b"], "as it was said"
 
 
@@ -328,7 +333,6 @@ async def test_an_unknown_namespace(records: JournalService) -> None:
         records.list_queries("nobody", cursor=None, limit=1),
         records.delete_queries("nobody"),
         records.redact_queries("nobody", "x"),
-        records.relevant_by_search("nobody"),
     ):
         with pytest.raises(NotFound, match="'nobody'"):
             await asked

@@ -245,7 +245,7 @@ class House:
         yield "merged answers", await self.ask()
         for number in range(4):
             await self.judge(number)
-        yield "is judged", await engine.records.relevant_by_search(name)
+        yield "is judged", await engine.records.judged_searches(name)
         changed = MemoryInput(id="m1", text="Melanie prefers coffee now.", created_at=DAY, metadata={"part": 2})
         yield "replaced", msgspec.to_builtins(await engine.add(name, [changed]))
         yield "patched", msgspec.to_builtins(await engine.patch(name, "t2", MemoryPatch(text="Caroline: No.")))
