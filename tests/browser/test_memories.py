@@ -93,6 +93,7 @@ def test_a_deletion_is_undone_by_a_key(console: Console) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".toasts")).to_contain_text("Deleted 1 memory")
     page.get_by_role("searchbox", name="Search").press("Control+z")
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
     assert stored(console, memory_id) is None
     page.get_by_role("button", name="Select all shown").press("Control+z")
     expect(page.locator(".toasts")).to_contain_text("Restored")

@@ -188,6 +188,7 @@ def test_a_view_that_is_loading_says_so(console: Console, path: str) -> None:
     expect(loading).to_be_visible()
     page.unroute("**/v1/**")
     page.reload()
+    expect(page.get_by_role("main").get_by_role("heading", level=1)).to_be_visible()
     expect(loading).to_have_count(0)
     expect(page.get_by_role("alert")).to_have_count(0)
     page.close()  # it may poll the server, and must stop before that is gone

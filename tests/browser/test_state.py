@@ -64,7 +64,7 @@ def test_what_a_token_may_not_see_is_said_once(console: Console) -> None:
     refused = {"detail": "This needs the server's key"}
     for path in ("state", "jobs"):
         console.page.route(f"**/v1/{path}", lambda route: route.fulfill(status=403, json=refused))
-    with console.page.expect_response("**/v1/jobs"):
+    with console.page.expect_response("**/v1/jobs"), console.page.expect_response("**/v1/state"):
         page = console.open("state")
     expect(page.get_by_role("alert")).to_have_count(1)
     expect(page.get_by_role("alert")).to_contain_text("This needs the server's key")

@@ -1,6 +1,6 @@
 import { call } from "../api";
 import { count, dayAndTime, percent } from "../format";
-import { useLoaded, useReloading } from "../loading";
+import { type Loaded, useLoaded, useReloading } from "../loading";
 import { Scrolling } from "../ui/scrolling";
 import { Table } from "../ui/table";
 
@@ -20,10 +20,14 @@ const RUNNING_MS = 1_000;
 const SHOWN = 10;
 
 /** Running and past jobs: read again every five seconds, or every second while one runs. */
-export function Jobs() {
+export function useJobs(): Loaded<{ jobs: Job[] }> {
   const loaded = useLoaded((signal) => call<{ jobs: Job[] }>("/v1/jobs", { signal }), []);
-  const jobs = loaded.data?.jobs ?? [];
-  useReloading(loaded, jobs.some(({ state }) => state === "running") ? RUNNING_MS : REFRESH_MS);
+  const isRunning = loaded.data?.jobs.some(({ state }) => state === "running");
+  useReloading(loaded, isRunning ? RUNNING_MS : REFRESH_MS);
+  return loaded;
+}
+
+export function Jobs({ jobs }: { jobs: Job[] }) {
   if (jobs.length === 0) return null;
   return (
     <section class="panel">

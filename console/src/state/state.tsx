@@ -8,7 +8,7 @@ import { count, milliseconds, percent } from "../format";
 import { useLoaded, useReloading } from "../loading";
 import { href } from "../route";
 import { Pending } from "../ui/pending";
-import { Jobs } from "./jobs";
+import { Jobs, useJobs } from "./jobs";
 import { type Timing, parseMetrics, timings, total } from "./metrics";
 import { Scrolling } from "../ui/scrolling";
 import { Table, numbers } from "../ui/table";
@@ -30,6 +30,7 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
   const state = useLoaded((signal) => call<ServerState>("/v1/state", { signal }), []);
   const version = useLoaded((signal) => call<{ version: string; python: string }>("/version", { signal }), []);
   const metrics = useLoaded((signal) => callText("/metrics", { signal }).then(parseMetrics), []);
+  const jobs = useJobs();
   useReloading({ isLoading, reload }, REFRESH_MS);
   useReloading(state, REFRESH_MS);
   useReloading(metrics, REFRESH_MS);
@@ -44,9 +45,9 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
           </p>
         )}
       </header>
-      <Pending of={[state, metrics, version].find(({ error }) => error) ?? state} />
+      <Pending of={[state, metrics, version, jobs].find(({ error }) => error) ?? state} />
       {state.data && <Findings findings={state.data.findings} />}
-      <Jobs />
+      {jobs.data && <Jobs jobs={jobs.data.jobs} />}
       {metrics.data && <Answers samples={metrics.data} />}
       {metrics.data && <Stages samples={metrics.data} />}
       {metrics.data && <Requests samples={metrics.data} />}

@@ -45,9 +45,11 @@ export function Toasts() {
   const latest = toasts.filter((toast) => toast.undo).at(-1);
   useEffect(() => {
     if (!latest) return;
-    const press = ({ key, ctrlKey, metaKey, target }: KeyboardEvent): void => {
-      const isText = (target as Element).matches("input:not([type=checkbox]), textarea");
-      if (key === "z" && (ctrlKey || metaKey) && !isText) undo(latest);
+    const press = (event: KeyboardEvent): void => {
+      const isText = (event.target as Element).matches("input:not([type=checkbox]), textarea");
+      if (event.key !== "z" || !(event.ctrlKey || event.metaKey) || event.repeat || isText) return;
+      event.preventDefault(); // the browser would undo what was typed last
+      undo(latest);
     };
     addEventListener("keydown", press);
     return () => removeEventListener("keydown", press);
