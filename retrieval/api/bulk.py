@@ -158,13 +158,13 @@ class _BulkAnswer:
     async def _memories(self) -> AsyncIterator[ParsedLine]:
         """The lines, without a byte order mark and an export's header."""
         async for line in lines(self._body(), MAX_MEMORY_BYTES):
-            if line.number == 1 and line.content:
-                line = line._replace(content=line.content.removeprefix(codecs.BOM_UTF8))
+            if line.number == 1 and line.content is not None:
+                line = Line(1, line.content.removeprefix(codecs.BOM_UTF8))
             if line.number == 1 and line.content and line.content.startswith(MARK):
                 self._header = read_header(line.content)
                 self._job.total = self._header.memories
                 await self._engine.prepare_import(self._namespace, self._header.settings)
-            else:
+            elif line.content is None or line.content.strip():
                 memory = await self._parsed(line)
                 yield ParsedLine(number=line.number, memory=memory, size=len(line.content or b""))
 
