@@ -1,7 +1,7 @@
 """The errors of a client, all of them subclasses of `TrivetError`.
 
 TrivetError
-├── InvalidInput   the request is refused; `loc` names the field, `errors` all of them (422, and 400, 415, 421)
+├── InvalidInput   the request is refused; `loc` names the field, `errors` lists each fault (422, and 400, 415, 421)
 ├── Unauthorized   a key is missing or wrong (401), or a token does not open this (403)
 ├── NotFound       no such namespace or memory (404 of the API)
 ├── Conflict       it conflicts with what is stored (409)

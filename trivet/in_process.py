@@ -96,7 +96,7 @@ def open_(
     """
     settings = _settings(data_dir, database_url)
     with ExitStack() as stack:
-        # In another thread, as Ctrl-C during this call would make it wait forever.
+        # Called in another thread, as Ctrl-C would make it wait for a thread that never ends.
         with ThreadPoolExecutor(1) as starter:
             starting = starter.submit(stack.enter_context, start_blocking_portal(backend_options={"use_uvloop": True}))
         portal = starting.result()

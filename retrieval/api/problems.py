@@ -171,7 +171,7 @@ def describe(error: Exception) -> ProblemDetailsException:
     if isinstance(error, OSError) and error.errno in _SHORTAGES:
         return problem(503, f"The server's machine is short of something: {error.strerror}")  # without the file's name
     if isinstance(error, DatabaseUnreachable):
-        return problem(503, "The database cannot be reached; try again later. The server's log says why.")
+        return problem(503, "The database cannot be reached; try again later. The log says why.")
     status = next((STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF), 500)
     if isinstance(error, NotReady):
         return problem(status, str(error), error.faults)
