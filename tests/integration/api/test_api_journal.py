@@ -84,7 +84,7 @@ async def test_feedback_sent_again(client: httpx.AsyncClient) -> None:
         ({"query": None, "search_id": "x"}, ["search_id"], "is not in the query log"),
         ({"relevant": ["m3", "m1", "m4"]}, ["relevant"], "no memory 'm3', 'm4'"),
         ({"relevant": ["m1"], "irrelevant": ["m1"]}, ["irrelevant", 0], "both relevant and irrelevant"),
-        ({"ratings": {"m1": 1.5}}, ["ratings", "*"], "from 0 to 1"),
+        ({"ratings": {"m1": 1.5}}, ["ratings", "m1"], "from 0 to 1"),
         ({"ratings": {"a\x00": 1}}, ["ratings", "key"], "null byte"),
         ({"intent": "gossip"}, ["intent"], "gossip"),
         ({"as_of": "2024-05-01T12:00:00"}, ["as_of"], "with a zone"),
