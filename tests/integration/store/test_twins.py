@@ -23,6 +23,7 @@ import pytest
 from psycopg import sql
 
 from retrieval.engine import Trivet
+from retrieval.journal.service import relevant_of
 from retrieval.lifecycle.export import ExportHeader
 from retrieval.store import feedback
 from retrieval.store.bm25 import compaction
@@ -245,7 +246,8 @@ class House:
         yield "merged answers", await self.ask()
         for number in range(4):
             await self.judge(number)
-        yield "is judged", await engine.records.judged_searches(name)
+        judged = await engine.records.judged_searches(name)
+        yield "is judged", {each.search_id: relevant_of(each) for each in judged}
         changed = MemoryInput(id="m1", text="Melanie prefers coffee now.", created_at=DAY, metadata={"part": 2})
         yield "replaced", msgspec.to_builtins(await engine.add(name, [changed]))
         yield "patched", msgspec.to_builtins(await engine.patch(name, "t2", MemoryPatch(text="Caroline: No.")))
