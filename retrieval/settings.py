@@ -228,7 +228,7 @@ class Settings:
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
         """Read `TRIVET_*`; `overrides` that are not None win. Warns about unknown variables.
 
-        Raises SettingsError, with the variable's name, for a value of the wrong type or out of range.
+        Raises SettingsError, with the name of the variable or override, for a value of the wrong type or out of range.
 
         >>> Settings.from_env({"TRIVET_PORT": "9000"}).port
         9000
@@ -245,7 +245,7 @@ class Settings:
         for variable, raw in given.items():
             if variable in types:
                 name, kind = types[variable]
-                values[name] = _converted(variable, raw, kind)
+                values[name] = _converted(variable if overrides.get(name) is None else name, raw, kind)
             else:
                 close = get_close_matches(variable, types, n=1, cutoff=0.8)
                 log.warning("%s is not a setting%s", variable, f"; did you mean {close[0]}?" if close else "")
@@ -257,11 +257,11 @@ def variable_of(name: str) -> str:
     return f"TRIVET_{name.upper()}"
 
 
-def _converted(variable: str, raw: Any, kind: Any) -> Any:
-    """The value of one variable, of the field's type."""
+def _converted(given_as: str, raw: Any, kind: Any) -> Any:
+    """The value of one variable or override, of the field's type."""
     try:
         return msgspec.convert(raw, kind, strict=False, dec_hook=lambda wanted, value: wanted(value))
     except msgspec.ValidationError as exc:
         (meta,) = kind.__metadata__
         shown = "" if kind in _SECRET else f", not {raw!r}"
-        raise SettingsError(f"{variable} must be {meta.description}{shown}") from exc
+        raise SettingsError(f"{given_as} must be {meta.description}{shown}") from exc

@@ -51,9 +51,13 @@ def test_a_value_that_cannot_be_used(name: str, value: str, valid: str) -> None:
     assert "secret" not in str(raised.value)
 
 
-def test_a_folder_that_is_no_path() -> None:
-    with pytest.raises(SettingsError, match=r"^TRIVET_DATA_DIR must be a path, not 5$"):
-        Settings.from_env({}, data_dir=5)
+def test_a_bad_override_is_named_as_it_was_given() -> None:
+    with pytest.raises(SettingsError, match=r"^data_dir must be a path, not 5$"):
+        Settings.from_env({"TRIVET_DATA_DIR": "data"}, data_dir=5)
+    with pytest.raises(
+        SettingsError, match=r"^database_url must be 'embedded' or a URL that starts with postgresql://$"
+    ):
+        Settings.from_env({}, database_url="sqlite:///ann:secret@x")
 
 
 @pytest.mark.parametrize("key", ["secret\n", " secret", "secret\t", "\u00a0secret", "sec\nret", "sec\udce9ret", " "])
