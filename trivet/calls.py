@@ -254,9 +254,11 @@ def _as_json(value: Any) -> bytes:
 
 
 def _dumped(value: Any) -> Any:
-    """The fields of a pydantic model, such as the messages that OpenAI's and Anthropic's libraries return."""
+    """The fields of a pydantic model, such as a message of OpenAI's or Anthropic's library, or what NumPy holds."""
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
+    if hasattr(value, "tolist"):
+        return value.tolist()
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 

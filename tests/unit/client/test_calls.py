@@ -13,6 +13,7 @@ from typing import Any, get_args, get_type_hints
 
 import httpx
 import msgspec
+import numpy as np
 import pytest
 
 import trivet
@@ -349,6 +350,27 @@ def test_long_memories_are_sent_in_smaller_batches(count: int, chars: int) -> No
 def test_what_is_no_memory_is_named() -> None:
     with pytest.raises(trivet.InvalidInput, match=r"a memory is a text, its fields or a trivet\.Memory, not 5"):
         client(lambda _: httpx.Response(500)).add(["text", 5])  # type: ignore[list-item]
+
+
+def test_numpys_numbers_and_arrays_are_numbers_and_lists_of_json() -> None:
+    bodies = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(msgspec.json.decode(request.content))
+        return httpx.Response(201, json={"results": [{"id": "m1", "status": "created"}]})
+
+    metadata = {
+        "share": np.float32(0.5),
+        "count": np.int64(5),
+        "sure": np.bool_(True),
+        "name": np.str_("a"),
+        "nan": None,
+    }
+    numbers = {**metadata, "list": np.arange(2), "pair": np.array(["a", "b"])}
+    client(answer).add({"id": "m1", "text": "x", "position": np.int16(3), "metadata": numbers})
+    [stored] = bodies[0]["memories"]
+    assert stored["position"] == 3
+    assert stored["metadata"] == {**metadata, "list": [0, 1], "pair": ["a", "b"]}
 
 
 def test_an_answer_is_waited_for_as_long_as_its_work_takes() -> None:
