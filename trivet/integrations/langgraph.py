@@ -36,6 +36,9 @@ MAX_FOUND = 200
 ITEM = "langgraph"
 """Tag of every item. Each prefix of its namespace is a tag, too: `langgraph:users`, `langgraph:users.ana`."""
 
+MAX_PATH_CHARS = 256 - len(f"{ITEM}:")
+"""Most characters of the labels of an item's namespace and the periods between them: a tag has at most 256."""
+
 INDEXED = "langgraph indexed"
 """Tag of the items that a query may find."""
 
@@ -50,9 +53,10 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 class TrivetStore(BaseStore):
     """Items of a graph in one namespace of Trivet, separate from its other memories.
 
-    An item's namespace, a tuple, becomes tags of its memory, and its value, at most 64 KB as JSON, its metadata. A
-    query searches the text of the indexed fields with all legs. As in LangGraph, a batch's reads come before its
-    writes. Both times of an item are those of its last change; a search without a query yields the oldest batch first.
+    An item's namespace, a tuple of at most 246 characters in all, becomes tags of its memory, and its value, at most
+    64 KB as JSON, its metadata. A query searches the text of the indexed fields with all legs. As in LangGraph, a
+    batch's reads come before its writes. Both times of an item are those of its last change; a search without a query
+    yields the oldest batch first.
 
     With a `Client` the asynchronous methods run in a thread; with an `AsyncClient` only those work.
 
@@ -227,7 +231,10 @@ def _tag(path: Path) -> str:
     for label in path:
         if not label or "." in label or "\x00" in label:
             raise InvalidNamespaceError(f"a label of a namespace must not be empty nor hold a period: {path}")
-    return f"{ITEM}:{'.'.join(path)}" if path else ITEM
+    joined = ".".join(path)
+    if len(joined) > MAX_PATH_CHARS:
+        raise InvalidNamespaceError(f"the labels of a namespace may take {MAX_PATH_CHARS} characters in all: {path}")
+    return f"{ITEM}:{joined}" if path else ITEM
 
 
 def _fields_of(memory: SearchResult | StoredMemory) -> dict[str, Any]:

@@ -113,6 +113,11 @@ def test_what_cannot_be_stored_is_said_and_the_rest_is_stored(client: trivet.Cli
         store.put(ANA, "bad", {"n": float("nan")})
     with pytest.raises(InvalidNamespaceError):
         store.batch([PutOp(("a.b",), "k", {})])
+    long = ("a" * 123, "b" * 122)
+    store.put(long, "k", {"n": 1})
+    assert store.list_namespaces(prefix=long) == [long]
+    with pytest.raises(InvalidNamespaceError, match=r"^the labels of a namespace may take 246 characters in all: \("):
+        store.put((*long, "c"), "k", {"n": 1})
     with pytest.raises(ValueError, match=r"\$in"):
         store.search((), filter={"n": {"$in": [1]}})
     with pytest.raises(trivet.InvalidInput, match="metadata"):
