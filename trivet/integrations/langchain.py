@@ -115,6 +115,16 @@ class TrivetVectorStore(VectorStore):
         await store.aadd_texts(texts, metadatas, ids=ids, **fields)
         return store
 
+    @classmethod
+    def from_documents(cls, documents: list[Document], embedding: Embeddings | None, **named: Any) -> Self:
+        """The same with documents; `named` are the other arguments of `from_texts`."""
+        return super().from_documents(documents, embedding, **named)  # type: ignore[arg-type]  # passes it on
+
+    @classmethod
+    async def afrom_documents(cls, documents: list[Document], embedding: Embeddings | None, **named: Any) -> Self:
+        """As `from_documents`."""
+        return await super().afrom_documents(documents, embedding, **named)  # type: ignore[arg-type]  # passes it on
+
     def add_texts(
         self,
         texts: Iterable[str],

@@ -42,7 +42,7 @@ def test_documents_come_back_as_they_were_added(client: trivet.Client) -> None:
 
 
 def test_searches_that_retrievers_are_made_of(client: trivet.Client) -> None:
-    store = TrivetVectorStore.from_documents([PORTO, LISBON, AGAIN], None, client=client)  # type: ignore[arg-type]
+    store = TrivetVectorStore.from_documents([PORTO, LISBON, AGAIN], None, client=client)
     assert store.as_retriever(search_kwargs={"k": 1}).invoke(QUESTION) == [PORTO]
 
     scored = store.similarity_search_with_score(QUESTION)
@@ -87,7 +87,7 @@ async def test_asynchronous_methods_with_either_client(connection: Connection, d
     async with connection(database_url) as asynchronous:
         with trivet.open(database_url=database_url, namespace="ana") as synchronous:
             for client in (asynchronous, synchronous):
-                store = await TrivetVectorStore.afrom_documents([PORTO, LISBON], None, client=client)  # type: ignore[arg-type]
+                store = await TrivetVectorStore.afrom_documents([PORTO, LISBON], None, client=client)
                 assert await store.asimilarity_search(QUESTION, k=1) == [PORTO]
                 assert (await store.asimilarity_search_with_score(QUESTION, k=1))[0][0] == PORTO
                 assert (await store.asimilarity_search_with_relevance_scores(QUESTION, k=1))[0][0] == PORTO
