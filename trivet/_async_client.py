@@ -72,7 +72,7 @@ class AsyncClient:
                 many or long texts, gets some minutes more.
             retries: how often to retry after no answer, 429 or 503, with growing pauses, and only if sending the
                 request twice does the same as sending it once.
-            transport: sends requests by other means than the network.
+            transport: sends requests by other means than the network; a fork needs a client with its own.
         """
         self._namespace = namespace
         self._retries = retries
@@ -118,7 +118,8 @@ class AsyncClient:
                 iterating.
             namespace: created on first use.
             may_supersede: each result of a created or updated memory names, in `may_supersede`, up to three older
-                memories that it may make outdated, most similar first.
+                memories that it may make outdated, most similar first. One sent again after a lost answer is
+                `unchanged` and names none.
             on_progress: called after each batch with the number of memories sent so far.
 
         Returns:
