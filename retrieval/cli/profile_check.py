@@ -11,6 +11,7 @@ from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.evaluation.folder import read_folders
+from retrieval.plurals import counted
 from retrieval.profiles.profile import parse_label
 from retrieval.reporting.table import aligned
 from retrieval.reporting.tuning import gate_lines, gate_table
@@ -54,6 +55,8 @@ def command(
     if as_json:
         print_json(report)
     else:
+        if skipped := sum(folder.skipped for folder in read):
+            say(console(), f"{counted(skipped, 'query', 'queries')} without relevant memories skipped")
         for line in (aligned(gate_table(report)), "", *gate_lines(report)):
             say(console(), line)
     if not report.passed:

@@ -98,11 +98,12 @@ def command(
     plan = baselines.collection_plan(settings, work, concurrency, progress)
     if namespace is not None:
         source = f"feedback of namespace {namespace}"
-        runs = asyncio.run(collect_feedback(plan, namespace, position_bias=position_bias))
+        runs, skipped = asyncio.run(collect_feedback(plan, namespace, position_bias=position_bias))
     else:
         source = ", ".join(folder.name for folder in read)
         runs = asyncio.run(collect_folders(plan, read, limit=limit, seed=seed, fresh=not keep))
-    tuning_plan = TuningPlan(name=name, folds=folds, seed=seed, source=source, watch=progress)
+        skipped = sum(folder.skipped for folder in read)
+    tuning_plan = TuningPlan(name=name, folds=folds, seed=seed, source=source, skipped=skipped, watch=progress)
     tuning = tune(runs, baselines, tuning_plan, started=started)
     if tuning.improved and not dry_run:
         tuning = asyncio.run(store(settings, tuning, promote=promote))

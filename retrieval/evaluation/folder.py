@@ -169,6 +169,11 @@ class EvaluationFolder:
         """The queries with relevant memories; the others cannot be scored."""
         return tuple(query for query in self.queries if query.relevant)
 
+    @property
+    def skipped(self) -> int:
+        """The number of the others."""
+        return len(self.queries) - len(self.judged)
+
     @cached_property
     def namespaces(self) -> tuple[str, ...]:
         """The corpus's namespaces in order of appearance."""

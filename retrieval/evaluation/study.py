@@ -93,7 +93,7 @@ async def evaluate(
         dataset=folder.name,
         language=plan.language,
         embedder=plan.embedder,
-        skipped=len(folder.queries) - len(folder.judged),
+        skipped=folder.skipped,
         sampled=len(queries) < len(folder.judged),
         namespaces=len({query.namespace for query in queries}),
         top_k=plan.top_k,

@@ -11,11 +11,12 @@ from retrieval.types.search import Leg
 
 
 def headline(tuning: Tuning) -> str:
-    """Queries, folds, seed and duration."""
+    """Queries, used and skipped, folds, seed and duration."""
     sets = ", ".join(f"{name} {count}" for name, count in tuning.sets.items())
     queries = counted(sum(tuning.sets.values()), "query", "queries")
     held_out = counted(tuning.gate.folds, "fold", "folds") if tuning.gate.folds else "no folds"
-    return f"{queries} ({sets}), {held_out}, seed {tuning.seed}, {tuning.seconds:.0f} s"
+    skipped = f", {tuning.skipped} without relevant memories skipped" if tuning.skipped else ""
+    return f"{queries} ({sets}){skipped}, {held_out}, seed {tuning.seed}, {tuning.seconds:.0f} s"
 
 
 def outcome(tuning: Tuning) -> str:
@@ -53,7 +54,9 @@ def group_tables(tuning: Tuning) -> list[Table]:
     found = []
     for by in dict.fromkeys(group.by for group in tuning.groups):
         rows = [[group.name, *comparison_cells(group.comparison)] for group in tuning.groups if group.by == by]
-        found.append(Table(title=f"against {tuning.gate.baseline}, by {by}", headings=[by, *_COMPARISON], rows=rows))
+        found.append(
+            Table(title=f"against {tuning.gate.baseline}, by {by}", headings=[by, *_COMPARISON], rows=rows)
+        )
     return found
 
 

@@ -118,8 +118,8 @@ async def collect_folders(
     return found
 
 
-async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bias: float) -> Runs:
-    """The runs of the searches of a namespace that callers gave feedback on.
+async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bias: float) -> tuple[Runs, int]:
+    """The runs of the searches of a namespace that callers gave feedback on, and how many have nothing relevant.
 
     The run files only serve to continue after an interruption, as long as the namespace's counts are unchanged; they
     are deleted once read, so that nothing of a namespace stays behind.
@@ -141,7 +141,7 @@ async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bia
                     engine, labelled, profile, file, concurrency=plan.concurrency, progress=progress
                 )
             file.path.unlink(missing_ok=True)  # another run on the same feedback may have deleted it
-        return found
+        return found, len(judged) - len(labelled)
 
 
 def uncut_profiles(profile: Profile) -> list[Profile]:

@@ -86,12 +86,16 @@ async def find_baselines(settings: Settings, name: str, *, base: str) -> Baselin
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TuningPlan:
-    """How a profile is tuned: its name, the number of folds held out in turn, a description of the source."""
+    """How a profile is tuned: its name, the number of folds held out in turn, a description of the source.
+
+    `skipped` is the number of its queries without relevant memories.
+    """
 
     name: str
     folds: int
     seed: int
     source: str
+    skipped: int
     watch: Watch
 
 
@@ -169,6 +173,7 @@ def _summary(
         settings=found.final.settings,
         fold_settings=[each.settings for each in found.fits],
         sets=dict(sorted(Counter(query.set for query in queries).items())),
+        skipped=plan.skipped,
         scores=scores_of(queries, systems, seed=plan.seed),
         gate=gate,
         groups=groups_of(queries, trial, seed=plan.seed),

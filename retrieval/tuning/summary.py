@@ -77,6 +77,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
         settings: how far the search followed the data; None if nothing better was found.
         fold_settings: the same for each fold that was held out.
         sets: number of queries by set.
+        skipped: number of queries without relevant memories.
         landscapes: of the fixed recipe and of each intent.
         reliability: of the classified intents; None if too few are labelled.
         source: a description of the training data.
@@ -89,6 +90,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
     settings: FitSettings | None
     fold_settings: list[FitSettings | None]
     sets: dict[str, int]
+    skipped: int
     scores: list[Score]
     gate: GateReport
     groups: list[Group]

@@ -61,7 +61,7 @@ def question(namespace: int, number: int) -> str:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The evaluation folder `notes`: two namespaces, 60 queries."""
+    """The evaluation folder `notes`: two namespaces, 60 queries with a relevant memory and one without."""
     spaces = {f"hall{space}": space for space in (1, 2)}
     rows = [
         {"id": id_, "namespace": name, "text": text}
@@ -79,6 +79,7 @@ def folder(tmp_path: Path) -> Path:
         for name, space in spaces.items()
         for number in range(1, 31)
     ]
+    queries.append({"id": "none", "namespace": "hall1", "text": "Who called?", "type": "fact_lookup", "relevant": []})
     return evaluation_folder(tmp_path / "notes", rows, queries)
 
 
@@ -105,7 +106,13 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
     work, out, html = tmp_path / "work", tmp_path / "figures" / "tuning.json", tmp_path / "reports" / "tuning.html"
     options = ("--profile", "notes", "--from", "bad@1", "--work", work)
     done = trivet(database_url, "tune", folder, *options, "--out", out, "--html", html)
-    for line in ("stored as notes@1", "gate: passed", "next: trivet profile promote notes@1", "by intent"):
+    for line in (
+        "60 queries (notes 60), 1 without relevant memories skipped",
+        "stored as notes@1",
+        "gate: passed",
+        "next: trivet profile promote notes@1",
+        "by intent",
+    ):
         assert line in done.stdout
     found = json.loads(out.read_text())
     assert (found["label"], found["base"], found["sets"]) == ("notes@1", "bad@1", {"notes": 60})
@@ -140,6 +147,7 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
         in trivet(database_url, "profile", "check", "bad", folder, status=2).stderr
     )
     refused = trivet(database_url, "profile", "check", "bad@1", folder, status=1)
+    assert refused.stdout.startswith("1 query without relevant memories skipped\n")
     assert "gate: refused bad@1" in refused.stdout
     assert "below that of default@" in refused.stdout
     assert "the gate refuses bad@1" in trivet(database_url, "profile", "promote", "bad@1", status=1).stderr
@@ -194,14 +202,21 @@ def test_feedback_is_learned_from(database_url: str, tmp_path: Path) -> None:
                 for each in (judged, msgspec.structs.replace(judged, relevant=shown)):
                     await engine.records.add_feedback("hall", each)
 
+    async def judge_irrelevant() -> None:
+        async with Trivet.open(settings_for(database_url)) as engine:
+            judged = FeedbackRequest(query="Who called?", shown=["note1"], irrelevant=["note1"])
+            await engine.records.add_feedback("hall", judged)
+
     work = tmp_path / "work"
     options = ("tune", "--from-feedback", "-n", "hall", "--profile", "hall", "--from", "bad@1", "--work", work)
     asyncio.run(judge(1, 49))
     done = trivet(database_url, *options, status=1)
     assert "feedback on 49 searches, 49 of them with anything relevant, rated or clicked" in done.stderr
     asyncio.run(judge(50, 60))
+    asyncio.run(judge_irrelevant())
     found = json.loads(trivet(database_url, *options, "--json").stdout)
     assert (found["source"], found["sets"], found["label"]) == ("feedback of namespace hall", {"hall": 60}, "hall@1")
+    assert found["skipped"] == 1
     assert found["profile"]["fixed"]["weights"]["vector"] < 0.9
     assert not list(work.iterdir())
 

@@ -36,7 +36,9 @@ def queries(count: int = 60) -> list[SavedQuery]:
 @pytest.fixture(scope="module")
 def better() -> Tuning:
     baselines = Baselines(base=BASE, baseline=BASE, live=BASE, next_version=3, models=())
-    plan = TuningPlan(name="mine", folds=2, seed=0, source="toy", watch=lambda *_: nullcontext(lambda _: None))
+    plan = TuningPlan(
+        name="mine", folds=2, seed=0, source="toy", skipped=0, watch=lambda *_: nullcontext(lambda _: None)
+    )
     return tune({legs_key(BASE): queries()}, baselines, plan, started=0.0)
 
 
@@ -45,6 +47,8 @@ def test_what_was_found_is_told(better: Tuning) -> None:
     assert better.profile.label == "mine@3"
     assert headline(better).startswith("60 queries (toy 60), 2 folds, seed 0, ")
     assert headline(replace(better, sets={"toy": 1})).startswith("1 query (toy 1), ")
+    skipping = replace(better, skipped=3)
+    assert headline(skipping).startswith("60 queries (toy 60), 3 without relevant memories skipped, 2 folds, ")
     assert outcome(better).startswith("found, not stored: trust ")
     assert outcome(replace(better, label="mine@3")).startswith("stored as mine@3: ")
     assert gate_lines(better.gate) == ["gate: passed; mine@3 is not worse than default@3 fixed"]
