@@ -39,7 +39,7 @@ class ProfileGroup(click.Group):
 
 @click.group(cls=ProfileGroup, epilog=example("trivet profile show default"))
 def command() -> None:
-    """Show and change the fusion profiles: their versions, and which one is live."""
+    """Show and change the fusion profiles: their versions, which cannot be deleted, and which one is live."""
 
 
 @command.command("list", epilog=example("trivet profile list"))
@@ -200,6 +200,9 @@ def _tell(found: ProfileInfo) -> None:
         _tell_recipe("fixed", profile.fixed)
         for intent, recipe in profile.per_intent.items():
             _tell_recipe(intent.value, recipe)
+    else:
+        newest = found.versions[0].version
+        click.echo(f"no version of {found.name} is live; to see the newest: trivet profile show {found.name}@{newest}")
     for each in found.versions:
         gate = {None: "not measured", True: "passed", False: "refused"}[each.gate]
         note = f"  {printable(each.note)}" if each.note else ""

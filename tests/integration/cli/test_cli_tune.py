@@ -127,6 +127,8 @@ def test_a_profile_is_tuned_judged_and_promoted(database_url: str, folder: Path,
     (version,) = stored(database_url, "notes")
     assert (version.origin, version.live, version.report is not None) == ("tuned", False, True)
 
+    assert "to see the newest: trivet profile show notes@1\n" in trivet(database_url, "profile", "show", "notes").stdout
+
     (file,) = work.iterdir()
     before = file.stat().st_mtime_ns
     again = json.loads(trivet(database_url, "tune", folder, *options, "--promote", "--json").stdout)
