@@ -6,7 +6,7 @@ from retrieval.plurals import counted
 from retrieval.profiles.gate import GateReport, PairedComparison
 from retrieval.profiles.profile import Profile
 from retrieval.reporting.table import Table, show_interval
-from retrieval.tuning.summary import FIXED, Tuning
+from retrieval.tuning.summary import FIXED, HELD_OUT, Tuning
 from retrieval.types.search import Leg
 
 
@@ -55,7 +55,7 @@ def group_tables(tuning: Tuning) -> list[Table]:
     for by in dict.fromkeys(group.by for group in tuning.groups):
         rows = [[group.name, *comparison_cells(group.comparison)] for group in tuning.groups if group.by == by]
         found.append(
-            Table(title=f"against {tuning.gate.baseline}, by {by}", headings=[by, *_COMPARISON], rows=rows)
+            Table(title=f"{HELD_OUT} against {tuning.gate.baseline}, by {by}", headings=[by, *_COMPARISON], rows=rows)
         )
     return found
 

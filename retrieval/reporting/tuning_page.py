@@ -22,8 +22,8 @@ _METHOD = (
     "differences are paired, their p is that of a randomisation test, uncorrected."
 )
 _LANDSCAPES = (
-    "What every mixture of the legs is worth, at the k and fan-out that were chosen and with the trust that was; the "
-    "ring is the profile's. Where the learned weights are trusted wholly, all mixtures are worth the same."
+    "The score of every mixture of the legs, at the chosen k, fan-out and trust; the ring is the profile's mixture. "
+    "With trust 1 only the learned weights count, and all mixtures score the same."
 )
 
 

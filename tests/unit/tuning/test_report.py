@@ -66,6 +66,7 @@ def test_what_was_found_is_told(better: Tuning) -> None:
 
 def test_groups_are_types_then_labelled_intents(better: Tuning) -> None:
     by_type, by_intent = group_tables(better)
+    assert by_type.title == "tuned (held out) against default@3 fixed, by type"
     assert {row[0]: row[1] for row in by_type.rows} == {"when": "30", "<why>": "30"}
     assert {row[0]: row[1] for row in by_intent.rows} == {"relationship": "15", "fact_lookup": "15", "preference": "30"}
     assert {group.name: group.comparison.n for group in better.groups if group.by == "type"} == {
