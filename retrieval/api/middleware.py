@@ -106,7 +106,8 @@ class Gateway(ASGIMiddleware):
         if api_key is None or is_open(scope["path"]):
             return None
         given = next((value for name, value in scope["headers"] if name == b"authorization"), None)
-        challenge, detail = 'Bearer realm="trivet"', "Send the key as `Authorization: Bearer KEY`."
+        challenge = 'Bearer realm="trivet"'
+        detail = "Send the key as `Authorization: Bearer KEY`; in Python, give `api_key=`."
         if given is not None:
             scheme, _, key = given.partition(b" ")
             if scheme.lower() == b"bearer":

@@ -273,6 +273,8 @@ def test_a_key_is_asked_for(database_url: str) -> None:
             assert client.add("x")[0].status == "created"
         with trivet.Client(url, "another-key", "ana") as client, pytest.raises(trivet.Unauthorized):
             client.add("x")
+        with trivet.Client(url, namespace="ana") as client, pytest.raises(trivet.Unauthorized, match="`api_key=`"):
+            client.add("x")
 
 
 def test_the_asynchronous_client_does_the_same(url: str) -> None:
