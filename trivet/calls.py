@@ -236,9 +236,16 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
         fields = {name: value for name, value in msgspec.structs.asdict(memory).items() if name != "superseded_by"}
     else:
         raise InvalidInput(f"a memory is a text, its fields or a trivet.Memory, not {memory!r:.100}", loc=("memories",))
+    _check_text(fields.get("text"))
     if fields.get("id") is None:
         fields["id"] = uuid7()
     return fields
+
+
+def _check_text(text: Any) -> None:
+    """Refuse bytes, which JSON would hold as their base64."""
+    if isinstance(text, bytes):
+        raise InvalidInput("must be text, not bytes", loc=("text",))
 
 
 def _as_json(value: Any) -> bytes:
@@ -283,6 +290,7 @@ def rejected(memories: Sequence[bytes], refusal: InvalidInput) -> list[AddResult
 
 def update(path: str, fields: Mapping[str, Any]) -> Call[Memory]:
     """Change fields of a memory."""
+    _check_text(fields.get("text"))
     body = _as_json(fields)
     return Call("PATCH", path, Memory, body, extra_s=len(body) / EMBEDDED_BYTES_PER_S)
 
@@ -307,6 +315,7 @@ def document_fields(text: str | None, path: PathLike[str] | str | None, fields: 
     """
     if (text is None) == (path is None):
         raise InvalidInput("give a text or a path", loc=("text",))
+    _check_text(text)
     if path is not None:
         read = document_of(Path(path))
         metadata = {**read.metadata, **fields.get("metadata", {})}

@@ -352,6 +352,20 @@ def test_what_is_no_memory_is_named() -> None:
         client(lambda _: httpx.Response(500)).add(["text", 5])  # type: ignore[list-item]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda ana: ana.add({"text": b"tea"}),
+        lambda ana: ana.update("m1", text=b"tea"),
+        lambda ana: ana.add_document(b"tea"),
+    ],
+)
+def test_bytes_are_no_text(call: Callable[[trivet.Client], object]) -> None:
+    """Their base64 would be stored instead."""
+    with pytest.raises(trivet.InvalidInput, match=r"^must be text, not bytes$"):
+        call(client(lambda _: httpx.Response(500)))
+
+
 def test_numpys_numbers_and_arrays_are_numbers_and_lists_of_json() -> None:
     bodies = []
 
