@@ -232,7 +232,7 @@ def _with_id(memory: NewMemory) -> dict[str, Any]:
         fields: dict[str, Any] = {"text": memory}
     elif isinstance(memory, Mapping):
         fields = dict(memory)
-    elif isinstance(memory, Struct):
+    elif isinstance(memory, MemoryInput | Memory):
         fields = {name: value for name, value in msgspec.structs.asdict(memory).items() if name != "superseded_by"}
     else:
         raise InvalidInput(f"a memory is a text, its fields or a trivet.Memory, not {memory!r:.100}", loc=("memories",))

@@ -94,6 +94,9 @@ def test_a_memory_is_read_changed_and_added_elsewhere(ana: trivet.Client) -> Non
     assert (stored.text, stored.title) == ("The kettle is steel.", None)
     [result] = ana.add(stored, namespace="ben")
     assert (result.id, result.status) == ("a/b ?", "created")
+    [found] = ana.search("kettle").results
+    with pytest.raises(trivet.InvalidInput, match=r"or a trivet\.Memory, not SearchResult\("):
+        ana.add(found)  # type: ignore[arg-type]
     ana.delete("a/b ?")
     with pytest.raises(trivet.NotFound):
         ana.get("a/b ?")
