@@ -51,13 +51,14 @@ def _sections(tuning: Tuning) -> Iterator[Section]:
 
     landscapes = {each.name.replace("_", " "): (each.mixtures, each.ndcg, each.chosen) for each in tuning.landscapes}
     mixtures = mixtures_chart(landscapes, "nDCG@10 of mixtures by intent")
-    recipes = Part(tables=[recipe_table(tuning.profile, "recipes")])
+    shown = (tuning.label or "the profile found") if tuning.improved else tuning.base
+    recipes = Part(tables=[recipe_table(tuning.profile, f"recipes of {shown}")])
     yield Section(heading="The profile", parts=[recipes, Part(svg=mixtures, caption=_LANDSCAPES)])
 
     names = [f"{each.by} {each.name} ({each.comparison.n})" for each in tuning.groups]
     counts = [[each.comparison.wins, each.comparison.ties, each.comparison.losses] for each in tuning.groups]
     bars = outcome_bars({"": counts}, names, "queries won, tied and lost by type and intent")
-    caption = f"Queries that the tuned profile wins, ties and loses against {tuning.gate.baseline}"
+    caption = f"Queries that {HELD_OUT} wins, ties and loses against {tuning.gate.baseline}"
     groups = Part(svg=bars, caption=caption, tables=group_tables(tuning), fold="figures")
     yield Section(heading="Where it wins and loses", parts=[groups])
 

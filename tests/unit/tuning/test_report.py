@@ -101,7 +101,10 @@ def test_nothing_better_is_told(better: Tuning) -> None:
 
 def test_the_page_has_no_verdict_on_a_version_that_was_not_found(better: Tuning) -> None:
     assert "gate: passed" in page(better)
-    assert "gate:" not in page(replace(better, improved=False, label=None))
+    nothing = page(replace(better, improved=False, label=None))
+    assert "gate:" not in nothing
+    assert "recipes of default@3" in nothing
+    assert "recipes of mine@3" in page(replace(better, label="mine@3"))
 
 
 def test_reliability_bins_by_confidence() -> None:
