@@ -68,11 +68,13 @@ class LifeCycle:
 
         Raises:
             NotFound: there is no such namespace.
-            InvalidInput: neither a speaker nor an entity is given, or both are.
+            InvalidInput: neither a speaker nor an entity is given, or both are, or the entity has no visible character.
         """
         check_storable(request)
         if (request.speaker is None) == (request.entity is None):
             raise InvalidInput("give either a speaker or an entity", loc=("speaker",))
+        if request.entity is not None and not normalize(request.entity):
+            raise InvalidInput("must have a visible character", loc=("entity",))
         name = request.speaker or request.entity or ""
         async with namespaces.opened(self._pool, namespace) as (conn, found):
             family = await family_of(conn, found.ns, name)

@@ -154,3 +154,11 @@ async def test_neither_or_both_are_refused(trivet: Trivet) -> None:
             await trivet.lifecycle.forget("own", request)
     with pytest.raises(NotFound):
         await trivet.lifecycle.forget("own", ForgetRequest(speaker="Lucía"))
+
+
+@pytest.mark.parametrize("name", [" ", "\u200b"])
+async def test_a_blank_entity_is_refused(trivet: Trivet, name: str) -> None:
+    await trivet.add("own", HOUSE)
+    with pytest.raises(InvalidInput, match="visible") as refused:
+        await trivet.lifecycle.forget("own", ForgetRequest(entity=name))
+    assert refused.value.loc == ("entity",)
