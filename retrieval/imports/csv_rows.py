@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from retrieval.errors import InvalidInput
 from retrieval.imports.columns import columns_of, memory_of_row
@@ -15,6 +16,9 @@ FILES = ("*.csv", "*.tsv")
 
 _SEPARATORS = ",;\t|"
 _MAX_FIELD_CHARS = 16 * 1024**2
+
+_END = "\x00"
+"""Read as the line after the last: within a field only if nothing closes its quote."""
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
@@ -40,11 +44,10 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     lines.detach()
     csv.field_size_limit(_MAX_FIELD_CHARS)
     text = source.part(*FILES).text(ImportContext())
-    reader = csv.reader((line.replace("\x00", "") for line in text), delimiter=_separator(head))
-    rows = _rows(reader)
-    header = next(rows, None)
+    rows = _rows((line.replace(_END, "") for line in text), _separator(head))
+    _, header = next(rows, (0, None))
     if header == ["sep=", ""]:
-        header = next(rows, None)
+        _, header = next(rows, (0, None))
     if header is None or isinstance(header, InvalidInput):
         raise header or InvalidInput("the file is empty")
     if twice := [name for name, count in Counter(header).items() if name and count > 1]:
@@ -52,28 +55,40 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     if "text" not in columns_of(dict.fromkeys(header, ""), context.columns):
         raise InvalidInput(f"no column has the text: {', '.join(header)}; name it with --map text=COLUMN")
     ids = RepeatableIds("csv")
-    for row in rows:
-        place = f"line {reader.line_num}"
+    for line, row in rows:
+        place = f"line {line}"
         if isinstance(row, InvalidInput):
-            yield refused(place, row, reader.line_num)
+            yield refused(place, row, line)
         elif not any(row):
             yield SkippedRecord(place=place, reason="empty row")
         elif len(row) != len(header):
             reason = f"has {len(row)} columns where the header has {len(header)}"
-            yield refused(place, reason, reader.line_num)
+            yield refused(place, reason, line)
         else:
-            yield memory_of_row(dict(zip(header, row, strict=True)), place, reader.line_num, context, ids)
+            yield memory_of_row(dict(zip(header, row, strict=True)), place, line, context, ids)
 
 
-def _rows(reader: Iterator[list[str]]) -> Iterator[list[str] | InvalidInput]:
-    """The rows; a broken one does not end the reading."""
+def _rows(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str] | InvalidInput]]:
+    """The rows, each after the number of its last line, or of its first if nothing ends it.
+
+    A broken one does not end the reading.
+    """
+    reader = csv.reader(chain(lines, [_END]), delimiter=separator)
     while True:
+        first = reader.line_num + 1
         try:
-            yield next(reader)
+            row = next(reader)
         except StopIteration:
             return
         except csv.Error as exc:
-            yield InvalidInput(f"broken CSV: {exc}")
+            yield reader.line_num, InvalidInput(f"broken CSV: {exc}")
+            continue
+        if row == [_END]:
+            return
+        if row and row[-1].endswith(_END):
+            yield first, InvalidInput("broken CSV: a quote of this row is never closed, and takes all that follows")
+        else:
+            yield reader.line_num, row
 
 
 def _header_in(head: str) -> str:

@@ -420,6 +420,15 @@ def test_a_line_that_names_the_separator_of_a_table_for_excel_is_none_of_its_row
     assert [*read.errors] == ["line 4"]
 
 
+@pytest.mark.parametrize("row", ['Ana,"I drink tea', '"Ana,I drink tea'])
+def test_the_row_of_a_table_whose_quote_is_not_closed_is_named(row: str) -> None:
+    """Not the last line, which it takes with all before it; nor is that stored as its text."""
+    read = Imported(f"speaker,text\nAna,I drink milk\n{row}\nAna,I drink water\nAna,I drink cocoa\n")
+    assert read.texts == ["I drink milk"]
+    assert list(read.errors) == ["line 3"]
+    assert "quote" in read.errors["line 3"]
+
+
 @pytest.mark.parametrize(("name", "file"), [("mbox", "a.mbox"), ("csv", "a.csv"), ("whatsapp-android", "_chat.txt")])
 def test_what_precedes_the_damage_of_a_zip_is_read(name: str, file: str) -> None:
     """Of members that are larger than what is read at once."""
