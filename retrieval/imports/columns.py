@@ -8,7 +8,15 @@ from datetime import datetime
 from typing import Any
 
 from retrieval.errors import InvalidInput
-from retrieval.imports.records import ImportContext, RepeatableIds, SourceRecord, memory_record, refused, text_of_part
+from retrieval.imports.records import (
+    ImportContext,
+    RepeatableIds,
+    SourceRecord,
+    memory_record,
+    object_in,
+    refused,
+    text_of_part,
+)
 
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "text": ("text", "content", "message", "body", "page_content", "memory", "note", "fact", "value"),
@@ -89,7 +97,10 @@ def memory_of_row(
         return refused(place, exc, line)
     chat = "speaker" in fields or "session_id" in fields
     others = {key: value for key, value in row.items() if key not in columns.values() and value not in (None, "")}
-    if isinstance(own := others.get("metadata"), Mapping):
+    own = others.get("metadata")
+    if isinstance(own, str):
+        own = object_in(own)
+    if isinstance(own, Mapping):
         others = {**own, **{key: value for key, value in others.items() if key != "metadata"}}
     parts = [str(values.get(name)) for name in ("created_at", "session_id", "speaker", "text")]
     return memory_record(

@@ -13,7 +13,7 @@ from retrieval.evaluation.folder import CORPUS_FIELDS, CorpusReader
 from retrieval.imports.chat_messages import is_conversation, read_conversation
 from retrieval.imports.columns import has_usual_names, memory_of_row
 from retrieval.imports.files import ImportFile
-from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord, refused
+from retrieval.imports.records import ImportContext, Records, RepeatableIds, SourceRecord, object_in, refused
 from retrieval.lifecycle.export import MARK, ExportHeader, read_header
 from retrieval.types.memory import MemoryInput
 from retrieval.validation import MAX_MEMORY_BYTES, Parsed, parse_memory
@@ -38,7 +38,7 @@ def are_lines(source: ImportFile, context: ImportContext) -> bool:
     """Whether half of its first lines are complete objects."""
     head = source.part(*FILES).decoded(context).read(MAX_MEMORY_BYTES)
     lines = [line for line in head.splitlines() if line.strip()][:_FIRST_LINES]
-    return 0 < len(lines) <= 2 * sum(_object(line) is not None for line in lines)
+    return 0 < len(lines) <= 2 * sum(object_in(line) is not None for line in lines)
 
 
 def header_of(source: ImportFile) -> ExportHeader | None:
@@ -103,7 +103,7 @@ def read_corpus(source: ImportFile, context: ImportContext) -> Records:
 def _read_conversations(source: ImportFile, context: ImportContext) -> Records:
     ids = RepeatableIds("jsonl")
     for number, raw in _lines(source, context):
-        row = _object(raw)
+        row = object_in(raw)
         if row is None or not is_conversation(row):
             yield refused(f"line {number}", "has no messages", number)
         else:
@@ -113,7 +113,7 @@ def _read_conversations(source: ImportFile, context: ImportContext) -> Records:
 def _read_mapped(source: ImportFile, context: ImportContext) -> Records:
     ids = RepeatableIds("jsonl")
     for number, raw in _lines(source, context):
-        row = _object(raw)
+        row = object_in(raw)
         if row is None:
             yield refused(f"line {number}", "is not a JSON object", number)
         else:
@@ -134,12 +134,4 @@ def _lines(source: ImportFile, context: ImportContext) -> Iterator[tuple[int, by
 
 def _first_object(source: ImportFile) -> dict[str, Any]:
     """The first line that is an object; an empty object if none is."""
-    return next((row for _, raw in _lines(source, ImportContext()) if (row := _object(raw)) is not None), {})
-
-
-def _object(raw: bytes) -> dict[str, Any] | None:
-    """The object of a line, or None."""
-    try:
-        return msgspec.json.decode(raw, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+    return next((row for _, raw in _lines(source, ImportContext()) if (row := object_in(raw)) is not None), {})

@@ -12,6 +12,8 @@ from itertools import count
 from typing import Any, TypeAlias
 from uuid import NAMESPACE_URL, uuid5
 
+import msgspec
+
 from retrieval.errors import InvalidInput
 from retrieval.ingest.batches import Incoming
 from retrieval.types.memory import MemoryInput
@@ -251,3 +253,11 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
 def list_of(value: Any) -> list[Any]:
     """The value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
+
+
+def object_in(text: bytes | str) -> dict[str, Any] | None:
+    """The object that a JSON text is, or None."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None

@@ -249,6 +249,16 @@ def test_the_metadata_of_a_row_are_the_memorys() -> None:
     assert memory.metadata == {"source": "s", "page": 2}
 
 
+def test_a_column_may_have_the_metadata_as_json() -> None:
+    """As tables have them, in which a cell is always text."""
+    table = 'text,metadata,page\nOne,"{""source"": ""s"", ""tags"": [1]}",2\nTwo,see below,\nThree,"[1]",\n'
+    assert [memory.metadata for memory in Imported(table).memories] == [
+        {"source": "s", "tags": [1], "page": "2"},
+        {"metadata": "see below"},
+        {"metadata": "[1]"},
+    ]
+
+
 def test_a_text_with_an_object_on_a_line_is_no_table() -> None:
     text = b'# Hook\n\nSend:\n\n```json\n{"text": "Ines founded Casa Verde."}\n```\n\nThen wait.\n'
     with pytest.raises(InvalidInput, match="none of these formats"):
