@@ -12,11 +12,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import cache, partial
+from typing import Any
 
 import uvicorn
 import uvicorn._subprocess
@@ -102,17 +103,13 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
     Raises:
         SettingsError: the address is taken or unknown.
     """
-    try:
-        found = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as exc:
-        raise SettingsError(f"Cannot listen on {settings.host}: {exc.strerror}") from exc
-    with listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sys.platform == "linux":  # elsewhere the system's default applies
-            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SEND_TIMEOUT_S * 1000))
+    family, kind, protocol, _, address = _addresses(settings.host, settings.port)[0]
+    with ExitStack() as stack:
         try:
+            listener = stack.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if sys.platform == "linux":  # elsewhere the system's default applies
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(SEND_TIMEOUT_S * 1000))
             listener.bind(address)
             listener.listen(2048)
         except OSError as exc:
@@ -123,11 +120,18 @@ def listening(settings: Settings) -> Iterator[socket.socket]:
 
 def _is_loopback(host: str) -> bool:
     """Whether all addresses of a host are this machine's own."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as exc:
-        raise SettingsError(f"Cannot listen on {host}: {exc.strerror}") from exc
+    found = _addresses(host)
     return all(ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback for *_, address in found)
+
+
+def _addresses(host: str, port: int | None = None) -> Sequence[tuple[Any, ...]]:
+    """The addresses of a host, at least one; raises SettingsError if there is none."""
+    try:
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as exc:
+        raise SettingsError(f"Cannot listen on {host!r}: {exc.strerror}") from exc
+    except UnicodeError as exc:  # such as an empty part between two dots
+        raise SettingsError(f"Cannot listen on {host!r}: it is no host's name") from exc
 
 
 class _Server(uvicorn.Server):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import signal
 import time
 from contextlib import closing
@@ -92,6 +93,15 @@ def test_an_unknown_host_is_named() -> None:
     """So does one for a host that does not exist."""
     with pytest.raises(SettingsError, match=r"no-such-host\.invalid"):
         check_exposure(Settings(host="no-such-host.invalid"))
+
+
+@pytest.mark.parametrize("host", ["", "127.0.0..1"])
+def test_what_is_no_host_is_quoted(host: str) -> None:
+    """With a key or without."""
+    with pytest.raises(SettingsError, match=re.escape(f"{host!r}")):
+        check_exposure(Settings(host=host))
+    with pytest.raises(SettingsError, match=re.escape(f"{host!r}")), listening(Settings(host=host, api_key="k")):
+        pass
 
 
 def test_the_environment_carries_the_settings() -> None:
