@@ -11,20 +11,23 @@ from msgspec import Meta, Struct
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.validation import decode
 
+MOST_WRITTEN = 2**30
+"""Highest count of memories ever written in a header, so that a namespace restored from one takes as many more."""
+
 
 class ExportHeader(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The first line: the version of the format, and everything of the namespace except its memories.
 
     Attributes:
         memories: how many follow.
-        written: how many were ever written, on which entities' weights depend.
+        written: how many were ever written, `MOST_WRITTEN` at most, on which entities' weights depend.
         aliases: given by hand, each after the key of its entity.
         merges: made by hand, in order, each as the keys of the merged entity and of the one it was merged into.
     """
 
     trivet_export: Literal[1]
     memories: Annotated[int, Meta(ge=0)]
-    written: Annotated[int, Meta(ge=0, le=2**30)]
+    written: Annotated[int, Meta(ge=0, le=MOST_WRITTEN)]
     settings: NamespaceSettings
     aliases: list[tuple[str, str]] = []
     merges: list[tuple[str, str]] = []

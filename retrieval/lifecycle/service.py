@@ -12,7 +12,7 @@ from retrieval.errors import Collided, Conflict, InvalidInput, NotFound
 from retrieval.ids import uuid7
 from retrieval.ingest.graphs import TextsByAlias
 from retrieval.ingest.service import Ingest
-from retrieval.lifecycle.export import ExportHeader, header_line, memory_lines
+from retrieval.lifecycle.export import MOST_WRITTEN, ExportHeader, header_line, memory_lines
 from retrieval.store import entities, export, memories, namespaces
 from retrieval.store.mentions import family_of, said_and_mentioned
 from retrieval.store.pool import Pool, connect, translated
@@ -52,7 +52,7 @@ class LifeCycle:
                 header = ExportHeader(
                     trivet_export=1,
                     memories=await export.count(conn, found.ns),
-                    written=found.next_doc,
+                    written=min(found.next_doc, MOST_WRITTEN),
                     settings=found.settings,
                     aliases=await entities.aliases_by_hand(conn, found.ns),
                     merges=await entities.merges(conn, found.ns),

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
+from psycopg.errors import NumericValueOutOfRange
 from psycopg.types.json import Jsonb
 
 from postgres.connection import Connection, fetch
@@ -226,9 +227,15 @@ async def allocate_docs(conn: Connection, namespace: Namespace, docs: int) -> ra
     """Allocate ordinals, committed at once so that writers do not block each other.
 
     Once a namespace has ordinals, its language is fixed, and changing its embedder requires new vectors for all of
-    them. Raises NotFound if it was deleted.
+    them. Raises NotFound if it was deleted, Conflict if it has too few left.
     """
-    rows = await fetch(conn, _ALLOCATE, {"ns": namespace.ns, "docs": docs})
+    try:
+        rows = await fetch(conn, _ALLOCATE, {"ns": namespace.ns, "docs": docs})
+    except NumericValueOutOfRange as exc:
+        raise Conflict(
+            f"namespace {namespace.name!r} has had the 2,147,483,647 writes that it can take; import its export into "
+            "another one"
+        ) from exc
     if not rows:
         raise NotFound(f"namespace {namespace.name!r} was deleted")
     [(first, _)] = rows

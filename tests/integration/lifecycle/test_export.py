@@ -364,6 +364,22 @@ async def test_over_http_it_is_the_same(client: httpx.AsyncClient) -> None:
     assert line == {**memory, "kind": "memory"}
 
 
+async def test_a_namespace_without_room_is_told_and_its_export_makes_some(
+    client: httpx.AsyncClient, database_url: str
+) -> None:
+    await client.post("/v1/namespaces/own/memories", json={"memories": [{"id": "m1", "text": "Ines moved to Porto."}]})
+    with psycopg.connect(database_url) as db:
+        db.execute("update namespace set next_doc = 2147483647")
+    more = {"memories": [{"id": "m2", "text": "Ines moved on."}]}
+    full = problem_of(await client.post("/v1/namespaces/own/memories", json=more), 409)
+    assert "export" in str(full["detail"])
+    exported = (await client.get("/v1/namespaces/own/export")).content
+    headers = {"content-type": "application/x-ndjson"}
+    await client.post("/v1/namespaces/copy/memories/bulk", content=exported, headers=headers)
+    [added] = (await client.post("/v1/namespaces/copy/memories", json=more)).json()["results"]
+    assert added["status"] == "created"
+
+
 async def test_the_bulk_endpoint_takes_an_export_back(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings, order of insertion, aliases and merges by hand included; a header of another version is refused."""
     monkeypatch.setattr(bulk, "CHUNK_LINES", 16)
