@@ -127,8 +127,10 @@ def transitive(relation: str) -> Rule:
 
 
 def _check_atom(atom: Atom, loc: tuple[str | int, ...]) -> None:
-    if not (atom.relation and all(variable.strip() for variable in atom.variables)):
-        raise RuleError("must be a variable, a relation and a variable, none of them blank", loc)
+    if not atom.relation:
+        raise RuleError("a relation must have more than blanks, hyphens and underscores", loc)
+    if not all(variable.strip() for variable in atom.variables):
+        raise RuleError("a variable must not be blank", loc)
 
 
 _SYMMETRIC = ("married_to", "spouse_of", "partner_of", "engaged_to", "sibling_of", "cousin_of", "related_to",

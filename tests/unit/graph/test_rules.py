@@ -69,9 +69,9 @@ def test_a_rule_that_cannot_be_used_says_where(
 
 
 def test_settings_name_rules_that_say_nothing() -> None:
-    """The fields of the short forms are not those of the rule they stand for."""
+    """The fields of the short forms are not those of the rule they stand for, whose variables are not told."""
     for bad in (SymmetricRule(relation="-"), InverseRule(relation="a", inverse=" "), TransitiveRule(relation="_")):
-        with pytest.raises(InvalidInput) as invalid:
+        with pytest.raises(InvalidInput, match="a relation must") as invalid:
             NamespaceSettings(rules=[bad]).graph_rules()
         assert invalid.value.loc == ("rules", 0)
 
