@@ -33,9 +33,10 @@ CURRENT: LiteralString = """
 """
 """Columns: a namespace with undecoded settings, and the time in microseconds since 2000, as PostgreSQL stores it."""
 
-_FIND = "select ns, name, settings, next_doc, generation from namespace where name = %(name)s"
+_FIND: LiteralString = "select ns, name, settings, next_doc, generation from namespace where name = %(name)s"
+_LOCK = _FIND + " for update"
 
-# Locks the row like `_LOCK`, as it sets a key column.
+# Locks the row like `_LOCK`, as it sets a key column. It takes a number from the sequence even if there is a row.
 _LOCK_OR_CREATE = """
     insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
     on conflict (name) do update set name = excluded.name
@@ -76,8 +77,6 @@ _EMBEDDERS = """
 """
 
 _LARGEST = "select name from namespace where next_doc >= %(least)s order by next_doc desc, ns limit 1000"
-
-_LOCK = "select ns from namespace where name = %(name)s for update"
 
 # Work on a large part of a namespace, or on thousands of chunks, may exceed the usual statement timeout.
 ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
@@ -160,7 +159,8 @@ async def _find(conn: Connection, name: str) -> Namespace | None:
 
 
 async def _lock_or_create(conn: Connection, name: str, embedder: EmbedderName) -> Namespace:
-    [row] = await fetch(conn, _LOCK_OR_CREATE, {"name": name, "embedder": embedder})
+    rows = await fetch(conn, _LOCK, {"name": name})
+    [row] = rows or await fetch(conn, _LOCK_OR_CREATE, {"name": name, "embedder": embedder})
     return _decoded(*row)
 
 

@@ -308,6 +308,14 @@ async def test_namespace_settings(trivet: Trivet) -> None:
     assert [info.name for info in await trivet.list_namespaces()] == ["n"]
 
 
+async def test_a_change_of_settings_takes_no_number_of_a_namespace(trivet: Trivet, database_url: str) -> None:
+    """There are 2,147,483,647; here none is left."""
+    await trivet.put_namespace("n", NamespaceInput())
+    with psycopg.connect(database_url) as db:
+        db.execute("select setval(pg_get_serial_sequence('namespace', 'ns'), 2147483647)")
+    assert (await trivet.put_namespace("n", NamespaceInput(rules=[]))).settings.rules == []
+
+
 async def test_namespaces_of_some_names_are_listed_without_counting_the_others(trivet: Trivet) -> None:
     for name in ("a", "b", "c"):
         await trivet.put_namespace(name, NamespaceSettings())
