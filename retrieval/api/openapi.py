@@ -26,10 +26,8 @@ from retrieval.api.parameters import JSON_TYPE, NDJSON_TYPE, AddRequest, Batch
 from retrieval.api.problems import PROBLEM_TYPE, TITLES, Problem, type_of
 from retrieval.api.tokens import READS
 from retrieval.installation import installed_version
-from retrieval.types.document import Document, DocumentInfo
-from retrieval.types.memory import Memory, MemoryInput
-from retrieval.types.namespace import NamespaceInfo
-from retrieval.types.search import Filters, SearchResult
+from retrieval.types.memory import MemoryInput
+from retrieval.types.search import Filters
 
 _TEXTS = msgspec.json.decode(resources.files(__package__).joinpath("openapi.json").read_bytes())
 """Descriptions of the API and of each tag, and examples: of filters, and by operation `request` and `response`."""
@@ -134,8 +132,6 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         _add_examples(operation, _TEXTS["examples"].get(operation["operationId"], {}))
         _complete_responses(path, operation, with_key=with_key, with_rate_limit=with_rate_limit)
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
-    for kind in (Document, DocumentInfo, Memory, NamespaceInfo, SearchResult):
-        components[kind.__name__]["properties"]["created_at"]["format"] = "date-time"
     _describe_fields(components)
     document["components"]["schemas"] = components
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -81,7 +80,7 @@ class Document(Struct, frozen=True, kw_only=True):
     id: str
     title: str | None
     media_type: str | None
-    created_at: datetime
+    created_at: Zoned
     tags: list[str]
     metadata: dict[str, Any]
     chunks: list[DocumentChunk]
@@ -94,7 +93,7 @@ class DocumentInfo(Struct, frozen=True, kw_only=True):
     id: str
     title: str | None
     media_type: str | None
-    created_at: datetime
+    created_at: Zoned
     tags: list[str]
     metadata: dict[str, Any]
     chunks: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from msgspec import Struct
+
+from retrieval.types.memory import Zoned
 
 JobKind = Literal["import", "reembed"]
 JobState = Literal["running", "done", "failed", "interrupted"]
@@ -20,7 +21,7 @@ class Job(Struct, frozen=True, kw_only=True):
     state: JobState
     done: int
     total: int | None
-    started_at: datetime
-    updated_at: datetime
-    finished_at: datetime | None
+    started_at: Zoned
+    updated_at: Zoned
+    finished_at: Zoned | None
     error: str | None

@@ -22,7 +22,7 @@ MOST_UPDATED = 10_000
 
 
 Kind = Literal["memory", "message", "chunk"]
-Zoned = Annotated[datetime, Meta(tz=True, description="RFC 3339 with a zone")]
+Zoned = Annotated[datetime, Meta(tz=True)]
 MemoryId = Annotated[str, Meta(min_length=1, max_length=256)]
 Label = Annotated[str, Meta(min_length=1, max_length=256)]
 Superseded = MemoryId | Annotated[list[MemoryId], Meta(max_length=64, description="several ids")] | None
@@ -135,8 +135,8 @@ class Memory(Struct, frozen=True, kw_only=True):
     session_id: str | None
     position: int | None
     document_id: str | None
-    created_at: datetime
-    expires_at: datetime | None
+    created_at: Zoned
+    expires_at: Zoned | None
     tags: list[str]
     metadata: dict[str, Any]
     entities: list[EntityInput]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -12,7 +11,7 @@ from graph.rules import inverse as inverse_rules
 from graph.rules import symmetric as symmetric_rule
 from graph.rules import transitive as transitive_rule
 from retrieval.errors import InvalidInput
-from retrieval.types.memory import Label
+from retrieval.types.memory import Label, Zoned
 
 _LANGUAGE = "the language of word analysis, such as `english`; `auto`: each word by its script"
 
@@ -155,7 +154,7 @@ class NamespaceInfo(Struct, frozen=True, kw_only=True):
 
     name: str
     settings: NamespaceSettings
-    created_at: datetime
+    created_at: Zoned
     memories: int
     entities: int
     mentions: int

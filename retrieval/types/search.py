@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from html import escape
 from typing import Annotated, Any, Literal
@@ -187,7 +186,7 @@ class SearchResult(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     speaker: str | None
     session_id: str | None
     document_id: str | None
-    created_at: datetime
+    created_at: Zoned
     tags: list[str]
     metadata: dict[str, Any]
     score: float

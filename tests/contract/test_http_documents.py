@@ -109,6 +109,19 @@ async def test_every_field_is_described(database_url: str) -> None:
         assert all(parameter["description"] for parameter in operation.get("parameters", ()))
 
 
+async def test_every_time_is_called_a_time(database_url: str) -> None:
+    """In requests and in answers, so that generated clients read it as one."""
+    schemas = (await _document(database_url))["components"]["schemas"]
+    times = [
+        (f"{name}.{field}", about)
+        for name, schema in schemas.items()
+        for field, about in schema.get("properties", {}).items()
+        if re.fullmatch(r"at|.*_at|as_of|query_timestamp|created_(after|before)", field)
+    ]
+    for field, about in times:
+        assert {"type": "string", "format": "date-time"}.items() <= about.get("anyOf", [about])[0].items(), field
+
+
 async def test_its_examples_are_valid(database_url: str) -> None:
     """Each part of a path and each body of JSON or of its lines has an example, which fits its schema."""
     document = await _document(database_url)
