@@ -41,14 +41,17 @@ def http() -> Iterator[str]:
     """Every operation, then every object in requests and answers."""
     document = msgspec.json.decode(create_app(Settings()).state.api.openapi())
     yield "# HTTP API\n\n" + document["info"]["description"]
-    yield "A running server has the same as a page at `/docs` and as an OpenAPI document at `/openapi.json`."
+    yield (
+        "A running server has the same as a page at `/docs` and as an OpenAPI document at `/openapi.json`. A parameter "
+        "or a field of a request without a default is required."
+    )
     for tag in document["tags"]:
         yield f"## {tag['name'].capitalize()}\n\n{tag['description']}"
         for path, item in document["paths"].items():
             for method, operation in item.items():
                 if tag["name"] in operation["tags"]:
                     yield from _operation(method, path, operation)
-    yield "## Objects\n\nWhat requests and answers consist of. A field without a default is required in a request."
+    yield "## Objects\n\nWhat requests and answers consist of."
     for name, schema in sorted(document["components"]["schemas"].items()):
         yield from _object(name, schema)
 
@@ -57,10 +60,16 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
     yield f"### {operation['summary']}\n\n`{method.upper()} {path}`\n\n{operation['description']}".rstrip()
     if parameters := operation.get("parameters"):
         rows = [
-            (f"`{one['name']}`", one["in"], _kind(schema_of(one)), meaning(one["description"], schema_of(one)))
+            (
+                f"`{one['name']}`",
+                one["in"],
+                _kind(schema_of(one)),
+                "" if one["required"] else _default(schema_of(one)),
+                meaning(one["description"], schema_of(one)),
+            )
             for one in parameters
         ]
-        yield _table(("parameter", "in", "type", "meaning"), rows)
+        yield _table(("parameter", "in", "type", "default", "meaning"), rows)
     for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
         yield f"Body (`{media_type}`): {_kind(body['schema'])}"
         if "example" in body and media_type == "application/json":

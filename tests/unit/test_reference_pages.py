@@ -13,6 +13,16 @@ def test_it_is_up_to_date(page: str) -> None:
     assert (generate.HERE / page).read_text(encoding="utf-8") == generate.text_of(page)
 
 
+def test_it_has_the_defaults_of_parameters_and_which_are_required() -> None:
+    text = (generate.HERE / "http.md").read_text(encoding="utf-8")
+    paths = text.partition("`GET /v1/namespaces/{ns}/paths`")[2].partition("###")[0]
+    columns = [[cell.strip() for cell in line.split("|")[1:-1]] for line in paths.splitlines() if "| query |" in line]
+    assert {name.strip("`"): default for name, _, _, default, _ in columns} == {
+        "source": "", "target": "", "max_hops": "`3`", "limit": "`3`", "words": "`false`", "filters": "left out",
+        "as_of": "left out", "include_superseded": "`false`",
+    }  # fmt: skip
+
+
 def test_file_formats_name_every_column_that_is_understood() -> None:
     from retrieval.imports.columns import USUAL_NAMES
 
