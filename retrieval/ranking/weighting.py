@@ -118,6 +118,8 @@ def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weight
 
 
 def _mixed_reason(prediction: IntentPrediction, profile: Profile) -> str:
+    if not profile.shrink:
+        return f"the fixed weights of profile {profile.label}"
     likely = ", ".join(
         f"{intent.replace('_', ' ')} {share:.0%}"
         for intent, share in sorted(prediction.probabilities.items(), key=lambda item: -item[1])

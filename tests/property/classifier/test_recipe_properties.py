@@ -11,8 +11,14 @@ from classifier.inference import IntentPrediction
 from classifier.intents import INTENTS, Intent
 from classifier.weights import Mixture
 from retrieval.profiles.profile import DEFAULT, Profile, Recipe
-from retrieval.ranking.weighting import FRAGMENTS_FROM, adaptive_weighting, allowing_for_fragments, stated_intent
-from retrieval.types.search import Leg
+from retrieval.ranking.weighting import (
+    FRAGMENTS_FROM,
+    adaptive_weighting,
+    allowing_for_fragments,
+    explicit_weighting,
+    stated_intent,
+)
+from retrieval.types.search import Leg, Mode
 
 weights = st.fixed_dictionaries({leg: st.floats(0, 1_000) for leg in Leg}).filter(lambda given: any(given.values()))
 recipes = st.builds(Recipe, weights=weights, rrf_k=st.floats(1, 1_000), fan_out=st.integers(10, 400))
@@ -66,6 +72,15 @@ def test_a_stated_intent_gets_its_own_recipe(profile: Profile, intent: Intent) -
     assert fixed.weights == pytest.approx(shares(profile.fixed))
     assert fixed.rrf_k == pytest.approx(profile.fixed.rrf_k)
     assert fixed.fan_out == profile.fixed.fan_out
+
+
+@pytest.mark.parametrize("in_domain", [0.0, 1.0])
+def test_the_reason_names_no_intent_if_intents_do_not_count(in_domain: float) -> None:
+    """In mode `hybrid` it is the same."""
+    prediction, profile = prediction_of(dict.fromkeys(INTENTS, 0.25), in_domain), replace(DEFAULT, shrink=0.0)
+    fixed = explicit_weighting(Mode.HYBRID, None, profile)
+    assert fixed is not None
+    assert adaptive_weighting(prediction, profile).reason == fixed.reason
 
 
 @given(profiles, distributions)
