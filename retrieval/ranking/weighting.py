@@ -127,11 +127,11 @@ def _mixed_reason(prediction: IntentPrediction, profile: Profile) -> str:
     )
     if prediction.in_domain < UNFAMILIAR:
         return (
-            f"the query is classified as {likely}, but is unlike the training queries, so the fixed weights of profile "
-            f"{profile.label} count more than those of these intents"
+            f"the query's intent is {likely}, but the query is unlike the training queries, so the fixed weights of "
+            f"profile {profile.label} count more than those of these intents"
         )
     return (
-        f"the query is classified as {likely}; the weights of these intents are mixed in that proportion, and with the "
+        f"the query's intent is {likely}; the weights of these intents are mixed in that proportion, and with the "
         f"fixed weights of profile {profile.label} the less certain the intent is"
     )
 

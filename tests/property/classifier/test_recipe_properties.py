@@ -83,6 +83,11 @@ def test_the_reason_names_no_intent_if_intents_do_not_count(in_domain: float) ->
     assert adaptive_weighting(prediction, profile).reason == fixed.reason
 
 
+def test_the_reason_does_not_call_a_stated_intent_classified() -> None:
+    reason = adaptive_weighting(stated_intent(Intent.PREFERENCE), DEFAULT).reason
+    assert reason.startswith("the query's intent is preference 100%; ")
+
+
 @given(profiles, distributions)
 def test_an_unfamiliar_query_gets_the_fixed_recipe(profile: Profile, probabilities: dict[Intent, float]) -> None:
     """However certain the classifier is; at half the in_domain it is half way."""
