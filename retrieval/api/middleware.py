@@ -7,6 +7,7 @@ import hmac
 import logging
 import re
 import secrets
+import sys
 import time
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from retrieval.api.problems import log_failure, problem
 from retrieval.api.rate_limit import RateLimit
 from retrieval.api.state import AppState
 from retrieval.api.tokens import token_of
-from retrieval.errors import InvalidInput
+from retrieval.errors import InvalidInput, TrivetError
 
 access_log = logging.getLogger("retrieval.api.access")
 
@@ -133,6 +134,22 @@ def logging_late_failures(app: ASGIApp, state: AppState) -> ASGIApp:
             await app(scope, receive, send)
         except LitestarException as exc:
             log_failure(_cause(exc), scope["state"]["request_id"], state.settings.secrets)
+
+    return handle
+
+
+def stating_startup_failures(app: ASGIApp) -> ASGIApp:
+    """Have uvicorn log an error of Trivet that ends the application's start as its message, not its traceback."""
+
+    async def handle(scope: Any, receive: Any, send: Any) -> None:  # Litestar's types leave out the lifespan's
+        async def send_stated(message: Any) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                error = sys.exception()  # the router sends this while it handles it
+                if isinstance(error, Exception) and isinstance(cause := _cause(error), TrivetError):
+                    message["message"] = str(cause)
+            await send(message)
+
+        await app(scope, receive, send_stated if scope["type"] == "lifespan" else send)
 
     return handle
 

@@ -23,6 +23,7 @@ import uvicorn
 import uvicorn._subprocess
 import uvloop
 from litestar import Litestar
+from litestar.types import ASGIApp
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 from uvicorn.supervisors.multiprocess import SIGNALS, Process
@@ -75,13 +76,14 @@ def run(settings: Settings) -> None:
 
 
 @cache
-def app_from_env() -> Litestar:
+def app_from_env() -> ASGIApp:
     """The application of a worker process, configured by its environment."""
     from retrieval.api.app import create_app
+    from retrieval.api.middleware import stating_startup_failures
 
     settings = Settings.from_env()
     logging.basicConfig(level=settings.log_level.upper())
-    return create_app(settings)
+    return stating_startup_failures(create_app(settings))
 
 
 def check_exposure(settings: Settings) -> None:

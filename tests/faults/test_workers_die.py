@@ -71,11 +71,14 @@ def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_
 
 
 def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> None:
-    """And so does the server, with an error for whoever started it."""
+    """And so does the server, with an error for whoever started it, and why in the log, without a traceback."""
     url = primary.url
     primary.stop()
     command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
-    assert "A worker could not start" in ended(*command, status=1, TRIVET_DATABASE_URL=url).stderr
+    said = ended(*command, status=1, TRIVET_DATABASE_URL=url).stderr
+    assert "A worker could not start" in said
+    assert "ERROR: cannot reach the database trivet at" in said
+    assert "Traceback" not in said
 
 
 def test_no_worker_is_killed_where_temporary_files_have_no_room(data_dir: Path, tmp_path: Path) -> None:
