@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import LiteralString, NamedTuple
 
@@ -11,6 +13,9 @@ from retrieval.machine import memory_bytes, processors
 
 _MIB = 1024 * 1024
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
+
+_LEAST_SHARED_MEMORY = 16 * _MIB
+"""What the server's processes use of it, several times over."""
 
 _SETTINGS: LiteralString = """
     select pg_size_bytes(current_setting('shared_buffers')), pg_size_bytes(current_setting('maintenance_work_mem')),
@@ -32,6 +37,7 @@ def tuned_settings() -> dict[str, str]:
         "maintenance_work_mem": f"{maintenance_mib}MB",
         "autovacuum_work_mem": "64MB",
         "max_parallel_maintenance_workers": str(_build_workers(maintenance_mib * _MIB)),
+        "dynamic_shared_memory_type": _shared_memory_type(),
         "work_mem": "16MB",
         "max_connections": "100",
         "synchronous_commit": "on",
@@ -53,6 +59,14 @@ def tuned_settings() -> dict[str, str]:
         "log_parameter_max_length": "0",
         "log_parameter_max_length_on_error": "0",
     }
+
+
+def _shared_memory_type() -> str:
+    """System V memory where Linux has no /dev/shm to write to, or a tiny one, as in some containers."""
+    if sys.platform != "linux":
+        return "posix"
+    has_room = os.access(_SHARED_MEMORY, os.W_OK) and shutil.disk_usage(_SHARED_MEMORY).free >= _LEAST_SHARED_MEMORY
+    return "posix" if has_room else "sysv"
 
 
 def _build_workers(build_bytes: int) -> int:

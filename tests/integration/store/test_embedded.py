@@ -17,6 +17,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from retrieval.errors import EmbeddedPostgresError
+from retrieval.store.embedded import tuning
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
 from tests.folders import database_folder
 from tests.processes import PATIENCE_S
@@ -310,6 +311,15 @@ def test_a_path_with_spaces_and_quotes_works(new_folder: Path) -> None:
     finally:
         server.stop()
     assert servers(new_folder) == []
+
+
+async def test_starts_where_shared_memory_has_no_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a folder without room, as in some containers."""
+    if sys.platform != "linux":
+        pytest.skip("shared memory is a folder on Linux only")
+    monkeypatch.setattr(tuning, "_SHARED_MEMORY", folder / "none")
+    async with running(folder, settings=FAST) as url:
+        assert one(url, "show dynamic_shared_memory_type") == "sysv"
 
 
 def test_stopping_twice_or_unstarted_does_nothing(new_folder: Path) -> None:
