@@ -94,5 +94,5 @@ def run_program(program: str, *arguments: str | Path, owner: Path) -> None:
             raise EmbeddedPostgresError(f"{program} cannot be run: {exc}") from exc
         if process.returncode != 0:
             output.seek(0)
-            message = output.read()[-2_000:].decode(errors="replace").strip()
+            _, _, message = output.read()[-2_000:].decode(errors="replace").strip().rpartition(" ... ok\n")  # of initdb
             raise EmbeddedPostgresError(f"{program} failed with status {process.returncode}: {message}")

@@ -19,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from retrieval.errors import EmbeddedPostgresError
 from retrieval.store.embedded import tuning
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
+from tests.faults.test_embedded_dies import disk
 from tests.folders import database_folder
 from tests.processes import PATIENCE_S
 
@@ -377,6 +378,13 @@ def test_a_folder_of_that_name_that_is_not_postgres_is_refused(new_folder: Path)
 def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
     with pytest.raises(EmbeddedPostgresError, match='invalid value for parameter "shared_buffers"'):
         EmbeddedPostgres(folder, settings={"shared_buffers": "many"}).start()
+
+
+def test_a_disk_without_room_for_a_database_is_told_without_what_went_well(new_folder: Path) -> None:
+    new_folder.parent.mkdir()
+    with disk(new_folder, "4m"), pytest.raises(EmbeddedPostgresError, match="No space left on device") as caught:
+        EmbeddedPostgres(new_folder).start()
+    assert "... ok" not in str(caught.value)
 
 
 def test_use_from_another_container_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
