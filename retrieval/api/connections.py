@@ -1,9 +1,13 @@
-"""Limits on what a connection may send before its request is complete: neither uvicorn nor httptools has any."""
+"""Limits on what a connection may send before its request is complete: neither uvicorn nor httptools has any.
+
+Also reads requests that ask for another protocol, whose bodies both would lose.
+"""
 
 from __future__ import annotations
 
 import asyncio
 
+from httptools import HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 KEEP_ALIVE_S = 75
@@ -25,12 +29,15 @@ class BoundedConnection(HttpToolsProtocol):
     Anyone can send them, even without the key.
     """
 
+    parser: _Parser
+
     _unread_bytes = 0
     """Received since the last complete headers or piece of a body; the parser does not report incomplete ones."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Wait for the first request."""
         super().connection_made(transport)
+        self.parser = _Parser(self)
         self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -53,6 +60,8 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start the request; its body may take its time."""
+        if self.parser.is_read_again:
+            return
         self._timer.cancel()
         self._unread_bytes = 0
         super().on_headers_complete()
@@ -62,5 +71,43 @@ class BoundedConnection(HttpToolsProtocol):
         self._unread_bytes = 0
         super().on_body(body)
 
+    def on_message_complete(self) -> None:
+        """End the request's body."""
+        if not self.parser.is_read_again:
+            super().on_message_complete()
+
+    def head_without_upgrade(self) -> bytes:
+        """The request's line and headers, without the one that asks for another protocol."""
+        line = b"%b %b HTTP/%b\r\n" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        return line + b"".join(b"%b: %b\r\n" % each for each in self.headers if each[0] != b"upgrade") + b"\r\n"
+
     def _start_timer(self) -> None:
         self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self.timeout_keep_alive_handler)
+
+
+class _Parser(HttpRequestParser):
+    """Reads a request that asks to go on in another protocol as if it did not ask, which HTTP allows (RFC 9110, 7.8).
+
+    Java's HTTP client asks for HTTP/2 in its requests. httptools takes their bodies for the other protocol's.
+    """
+
+    def __init__(self, connection: BoundedConnection) -> None:
+        super().__init__(connection)
+        self._connection = connection
+
+    @property
+    def is_read_again(self) -> bool:
+        """Whether the request asks for another protocol, other than by the method CONNECT."""
+        return self.should_upgrade() and self.get_method() != b"CONNECT"
+
+    def feed_data(self, data: bytes) -> None:  # type: ignore[override]  # uvicorn passes bytes
+        """Parse, reading a request that asks for another protocol a second time without that."""
+        while True:
+            try:
+                return super().feed_data(data)
+            except HttpParserUpgrade as upgrade:
+                if not self.is_read_again:
+                    raise
+                (end,) = upgrade.args
+                data = self._connection.head_without_upgrade() + data[end:]
+                super().__init__(self._connection)  # what asks to close, too, has ended the parser

@@ -177,6 +177,26 @@ def test_a_long_request_line_is_read(client: httpx.Client) -> None:
     assert (answer.status_code, answer.json()["memories"]) == (200, [])
 
 
+@pytest.mark.parametrize("piece", [65_536, 50])
+def test_a_request_that_asks_for_another_protocol_is_answered_in_this_one(client: httpx.Client, piece: int) -> None:
+    """Java's HTTP client asks for HTTP/2. The body is still the request's, and no request of its own."""
+    body = b'{"query": "Who moved to Porto?"}'
+    line = f"POST {SEARCH} HTTP/1.1\r\n".encode()
+    asking = b"Host: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+    head = line + b"Content-Type: application/json\r\n" + asking
+    requests = (
+        head + b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        + head + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+        + b"GET /version HTTP/1.1\r\nConnection: close\r\n" + asking + b"\r\n"
+    )  # fmt: skip
+    with connected(client) as connection:
+        for at in range(0, len(requests), piece):
+            connection.sendall(requests[at : at + piece])
+        answers = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answers.count(b"HTTP/1.1 200 OK") == answers.count(b"HTTP/1.1") == 3, answers
+    assert answers.count(b'"id":"kept"') == 2
+
+
 def test_a_client_that_does_not_finish_its_headers(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """It times out, whether it sends nothing or a byte now and then; a slow body does not."""
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 2)
