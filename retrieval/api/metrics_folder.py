@@ -14,7 +14,10 @@ FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder; prometheus_client reads it when imported."""
 
 MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it gets a unique name
-"""Where the folder is, if this exists: a worker that counts in a file on a full disk is killed by SIGBUS."""
+"""Where the folder is, if this has room: a worker that counts in a file on a full disk is killed by SIGBUS."""
+
+LEAST_ROOM = 16 * 1024 * 1024
+"""Bytes that the counts of many workers may take."""
 
 _PREFIX = "trivet-workers-"
 
@@ -26,7 +29,8 @@ def metrics_folder() -> Iterator[str]:
     A server locks its folder, and its forked workers share the lock. An empty folder may belong to a server that is
     about to lock it.
     """
-    parent = MEMORY_FOLDER if os.access(MEMORY_FOLDER, os.W_OK) else gettempdir()
+    has_room = os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= LEAST_ROOM
+    parent = MEMORY_FOLDER if has_room else gettempdir()
     for left in Path(parent).glob(f"{_PREFIX}*"):
         with suppress(OSError), _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
             if any(left.iterdir()):

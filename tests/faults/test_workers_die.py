@@ -8,10 +8,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import gettempdir
 
 import psutil
 import pytest
 
+from retrieval.api import metrics_folder
 from tests.faults.servers import Server
 from tests.faults.test_embedded_dies import add, disk, fill, found
 from tests.processes import PATIENCE_S, Serving, ended, postgres_in, postmaster_of, serving, status, unheard, until
@@ -90,6 +92,15 @@ def test_no_worker_is_killed_where_temporary_files_have_no_room(data_dir: Path, 
         before = workers(server)
         assert [status(f"{server.url}/{path}") for path in ("version", "", "metrics", "docs") * 8] == [200] * 32
         assert workers(server) == before
+
+
+def test_workers_count_elsewhere_where_shared_memory_has_no_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with disk(tmp_path / "shm", "1m"):
+        monkeypatch.setattr(metrics_folder, "MEMORY_FOLDER", str(tmp_path / "shm"))
+        with metrics_folder.metrics_folder() as folder:
+            assert Path(folder).parent == Path(gettempdir())
 
 
 def test_workers_end_with_their_parent_and_the_last_stops_postgres(server: Serving, data_dir: Path) -> None:
