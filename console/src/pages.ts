@@ -4,7 +4,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Call, call, within } from "./api";
-import { useLoaded } from "./loading";
+import { type Loaded, useLoaded } from "./loading";
 
 export interface Page<T> {
   rows: T[];
@@ -37,15 +37,14 @@ export async function allRows<T>(most: number, read: (cursor: string | undefined
   return all;
 }
 
-export interface Pages<T> {
+export interface Pages<T> extends Loaded<Page<T>> {
   rows: T[];
+  /** Whether all pages are read and have no rows. */
+  isEmpty: boolean;
   /** Hide rows that were deleted, or show them again where they were. */
   setGone: (ids: ReadonlySet<string>, areGone: boolean) => void;
   hasMore: boolean;
-  isLoading: boolean;
-  error: Error | undefined;
   more: () => void;
-  retry: () => void;
   /** For the list's element: after `more`, the first new row's link gets the focus. */
   list: RefObject<HTMLUListElement | null>;
 }
@@ -53,17 +52,18 @@ export interface Pages<T> {
 export function usePages<T extends { id: string }>(
   read: (cursor: string | undefined, signal: AbortSignal) => Promise<Page<T>>,
 ): Pages<T> {
-  const [all, setAll] = useState<T[]>([]);
+  const [all, setAll] = useState<T[]>();
   const [gone, setGone] = useState<ReadonlySet<string>>(new Set());
   const [cursor, setCursor] = useState<string>();
   const list = useRef<HTMLUListElement>(null);
   const firstNew = useRef<number | undefined>(undefined);
-  const { data, error, isLoading, reload } = useLoaded(
+  const loaded = useLoaded(
     async (signal) => ({ ...(await read(cursor, signal)), isFirst: cursor === undefined }),
     [cursor],
   );
+  const { data } = loaded;
   useEffect(() => {
-    if (data) setAll((before) => (data.isFirst ? data.rows : joined(before, data.rows)));
+    if (data) setAll((before) => (data.isFirst ? data.rows : joined(before ?? [], data.rows)));
   }, [data]);
   useEffect(() => {
     const row = firstNew.current === undefined ? undefined : list.current?.children[firstNew.current];
@@ -71,15 +71,17 @@ export function usePages<T extends { id: string }>(
     firstNew.current = undefined;
     row.querySelector<HTMLElement>("a")?.focus({ preventScroll: true });
   }, [all]);
-  const rows = all.filter(({ id }) => !gone.has(id));
+  const rows = (all ?? []).filter(({ id }) => !gone.has(id));
   const next = data?.next ?? undefined;
+  const hasMore = next !== undefined;
+  const isEmpty = all !== undefined && rows.length === 0 && !hasMore;
   const more = (): void => {
     firstNew.current = rows.length;
     setCursor(next);
   };
   const hide = (ids: ReadonlySet<string>, areGone: boolean): void =>
     setGone((before) => new Set(areGone ? [...before, ...ids] : [...before].filter((id) => !ids.has(id))));
-  return { rows, setGone: hide, hasMore: next !== undefined, isLoading, error, more, retry: reload, list };
+  return { ...loaded, rows, isEmpty, setGone: hide, hasMore, more, list };
 }
 
 /** Rows deleted and restored come again, after all others. */

@@ -489,3 +489,27 @@ def test_other_directions_are_kept(console: Console) -> None:
         expect(line).to_be_visible()
         begin, end = (line.evaluate(f"line => ({x_of})(line.firstChild, {i})") for i in (0, 9))
         assert begin > end, view
+
+
+def test_a_page_that_cannot_be_read_is_said_where_it_was_asked_for(console: Console) -> None:
+    numbered(console, "broken", 60)
+    page = console.open("memories", namespace="broken")
+    page.route("**/memories?*cursor=*", lambda route: route.abort())
+    page.get_by_role("button", name="Load more").click()
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+    page.unroute("**/memories?*cursor=*")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".memory-row")).to_have_count(60)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
+
+
+def test_a_namespace_is_not_called_empty_once_the_first_page_is_deleted(console: Console) -> None:
+    numbered(console, "halved", 60)
+    page = console.open("memories", namespace="halved")
+    page.get_by_role("button", name="Select all shown").click()
+    page.get_by_role("button", name="Delete 50 memories").click()
+    expect(page.locator(".memory-row")).to_have_count(0)
+    expect(page.get_by_text("No memories yet")).to_have_count(0)
+    page.get_by_role("button", name="Load more").click()
+    expect(page.locator(".memory-row")).to_have_count(10)

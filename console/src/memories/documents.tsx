@@ -5,7 +5,6 @@ import { counted, day } from "../format";
 import { useLoaded } from "../loading";
 import { readPage, usePages } from "../pages";
 import { href } from "../route";
-import { Failure } from "../ui/failure";
 import { Pending } from "../ui/pending";
 import { MoreButton } from "./more_button";
 
@@ -26,27 +25,19 @@ export function Documents({ namespace }: { namespace: string }) {
   const pages = usePages<DocumentInfo>((cursor, signal) =>
     readPage(namespace, "documents", { limit: 100, cursor }, signal),
   );
-  const { rows, error, isLoading } = pages;
   return (
     <div class="page">
       <p class="row links">
         <a href={href(namespace, "memories")}>All memories</a>
       </p>
       <h1>Documents</h1>
-      {error && <Failure error={error} onRetry={pages.retry} />}
-      {rows.length === 0 && !error && (
-        <p class="soft" role="status">
-          {isLoading ? (
-            "Loading…"
-          ) : (
-            <>
-              No documents yet. Import one: <code>trivet import handbook.md -n {namespace}</code>.
-            </>
-          )}
+      {pages.isEmpty && (
+        <p class="soft">
+          No documents yet. Import one: <code>trivet import handbook.md -n {namespace}</code>.
         </p>
       )}
-      <ul class="memory-list" aria-label="Documents" aria-busy={isLoading} ref={pages.list}>
-        {rows.map(({ id, title, created_at, chunks }) => (
+      <ul class="memory-list" aria-label="Documents" aria-busy={pages.isLoading} ref={pages.list}>
+        {pages.rows.map(({ id, title, created_at, chunks }) => (
           <li key={id} class="row spread">
             <a href={href(namespace, "memories", "", { document: id })}>{title ?? id}</a>
             <span class="hint">
@@ -55,6 +46,7 @@ export function Documents({ namespace }: { namespace: string }) {
           </li>
         ))}
       </ul>
+      <Pending of={pages} />
       <MoreButton pages={pages} />
     </div>
   );

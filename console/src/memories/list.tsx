@@ -4,8 +4,8 @@ import { type Result, call, within } from "../api";
 import { count, counted } from "../format";
 import { type Pages, usePages } from "../pages";
 import { href } from "../route";
-import { Failure } from "../ui/failure";
 import { NoneYet } from "../ui/none_yet";
+import { Pending } from "../ui/pending";
 import { attempt } from "../ui/toasts";
 import { FilterForm } from "./filter_form";
 import { MemoryRow, type Row } from "./memory_row";
@@ -72,8 +72,7 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
       </header>
       <FilterForm namespace={namespace} query={query} />
       <Timeline namespace={namespace} query={query} changes={changes} />
-      {pages.error && <Failure error={pages.error} onRetry={pages.retry} />}
-      {rows.length === 0 && !pages.isLoading && !pages.error && query.size === 0 && <NoneYet namespace={namespace} />}
+      {pages.isEmpty && query.size === 0 && <NoneYet namespace={namespace} />}
       <div class="list-head row spread">
         <p class="hint" role="status">
           {summary(pages, words, query.size === 0)}
@@ -91,14 +90,15 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
           />
         ))}
       </ul>
+      <Pending of={pages} />
       <MoreButton pages={pages} />
     </div>
   );
 }
 
 /** How many memories the list shows, and in what order. For an empty namespace, see `NoneYet`. */
-function summary({ rows, hasMore, isLoading, error }: Pages<Row>, words: string, isWhole: boolean): string {
-  if (rows.length === 0) return isLoading ? "Loading…" : error || isWhole ? "" : "No memories found.";
+function summary({ rows, isEmpty, hasMore }: Pages<Row>, words: string, isWhole: boolean): string {
+  if (rows.length === 0) return isEmpty && !isWhole ? "No memories found." : "";
   if (words) {
     const shown = rows.length < BEST ? `${count(rows.length)} found` : `Top ${BEST}`;
     return `${shown}, best first. Superseded and expired memories are excluded.`;
