@@ -7,7 +7,7 @@ import { type Namespace, call, whenRefused } from "./api";
 import { Ask } from "./ask/ask";
 import { Graph } from "./graph/graph";
 import { KeyForm } from "./key_form";
-import { useLoaded } from "./loading";
+import { type Loaded, useLoaded } from "./loading";
 import { Memories } from "./memories/memories";
 import { type Route, go, href, useRoute } from "./route";
 import { State } from "./state/state";
@@ -16,13 +16,12 @@ import { Tune } from "./tune/tune";
 import { Failure } from "./ui/failure";
 import { Toasts } from "./ui/toasts";
 
-/** Properties of each view; `reload` reads the namespaces' sizes again after a write, meanwhile `isLoading` is true. */
+/** Properties of each view; `listing.reload` reads the namespaces' sizes again after a write. */
 export interface ViewProps {
   namespace: string;
   route: Route;
   namespaces: Namespace[];
-  isLoading: boolean;
-  reload: () => void;
+  listing: Loaded<unknown>;
 }
 
 const VIEWS: readonly { id: string; title: string; view: ComponentType<ViewProps> }[] = [
@@ -36,7 +35,7 @@ const VIEWS: readonly { id: string; title: string; view: ComponentType<ViewProps
 export function App() {
   const route = useRoute();
   const [needsKey, setNeedsKey] = useState(false);
-  const loaded = useLoaded((signal) => call<{ namespaces: Namespace[] }>("/v1/namespaces", { signal }), []);
+  const listing = useLoaded((signal) => call<{ namespaces: Namespace[] }>("/v1/namespaces", { signal }), []);
   const focused = useRef<Element | null>(null);
   useEffect(() => {
     whenRefused(() => {
@@ -50,7 +49,7 @@ export function App() {
     focused.current = null;
     (before instanceof HTMLElement && before !== document.body ? before : document.getElementById("main")!).focus();
   }, [needsKey]);
-  const namespaces = loaded.data?.namespaces ?? [];
+  const namespaces = listing.data?.namespaces ?? [];
   const namespace = route.namespace || (namespaces[0]?.name ?? "");
   const current = VIEWS.find(({ id }) => id === route.view) ?? VIEWS[0]!;
   const View = current.view;
@@ -93,16 +92,16 @@ export function App() {
           <ThemeSwitch />
         </header>
         <main id="main" tabIndex={-1}>
-          {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
-          {isOfNamespace && loaded.data && !namespace && <Empty />}
+          {/* Status says it together with its own. */}
+          {isOfNamespace && listing.error && <Failure error={listing.error} onRetry={listing.reload} />}
+          {isOfNamespace && listing.data && !namespace && <Empty />}
           {(namespace || !isOfNamespace) && (
             <View
               key={isOfNamespace ? `${namespace}/${current.id}` : current.id}
               namespace={namespace}
               route={route}
               namespaces={namespaces}
-              isLoading={loaded.isLoading}
-              reload={loaded.reload}
+              listing={listing}
             />
           )}
         </main>

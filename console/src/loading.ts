@@ -9,16 +9,31 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Load when the view appears and whenever `inputs` change; an older answer never replaces a newer one. */
+/**
+ * Load when the view appears and whenever `inputs` change; an older answer never replaces a newer one.
+ *
+ * With an error, `data` are the last ones for the same inputs. Such an error stays until the next answer.
+ */
 export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Error; isLoading: boolean }>({ isLoading: true });
   const [turn, setTurn] = useState(0);
+  const areOfInputs = useRef(false);
+  useEffect(() => {
+    areOfInputs.current = false;
+  }, inputs);
   useEffect(() => {
     const controller = new AbortController();
-    setState(({ data }) => ({ ...(data === undefined ? {} : { data }), isLoading: true }));
+    setState((before) => ({ ...(before.data === undefined ? {} : before), isLoading: true }));
     load(controller.signal).then(
-      (data) => controller.signal.aborted || setState({ data, isLoading: false }),
-      (error: Error) => controller.signal.aborted || setState({ error, isLoading: false }),
+      (data) => {
+        if (controller.signal.aborted) return;
+        areOfInputs.current = true;
+        setState({ data, isLoading: false });
+      },
+      (error: Error) => {
+        if (controller.signal.aborted) return;
+        setState((before) => ({ ...(areOfInputs.current ? before : {}), error, isLoading: false }));
+      },
     );
     return () => controller.abort();
   }, [...inputs, turn]);

@@ -60,6 +60,27 @@ def test_what_could_not_be_read_is_read_again(console: Console) -> None:
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 
+def test_a_server_that_stops_is_said_once_beside_what_was_read_before(console: Console) -> None:
+    page = console.page
+    page.clock.install()
+    console.open("state")
+    expect(page.get_by_text("checks passed")).to_be_visible()
+    headings = page.get_by_role("heading").all_inner_texts()
+    for path in ("v1", "version", "metrics"):
+        page.route(f"**/{path}**", lambda route: route.abort())
+    for _ in range(3):
+        with page.expect_event("requestfailed", lambda request: request.url.endswith("/v1/state")):
+            page.clock.run_for(5_000)
+        expect(page.get_by_role("alert")).to_have_count(1)
+        expect(page.get_by_role("alert")).to_contain_text("cannot be reached. What you see is from an earlier answer.")
+    assert page.get_by_role("heading").all_inner_texts() == headings
+    page.unroute_all()
+    page.clock.run_for(6_000)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.close()  # it polls the server, and must stop before that is gone
+    console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
+
+
 def test_what_a_token_may_not_see_is_said_once(console: Console) -> None:
     refused = {"detail": "This needs the server's key"}
     for path in ("state", "jobs"):

@@ -9,7 +9,7 @@ import { MemoryPage } from "./memory_page";
 import { Session } from "./session";
 
 /** The memories of a namespace: as a list, one by one, as chats and as documents. Paths only contain ids. */
-export function Memories({ namespace, route, reload }: ViewProps) {
+export function Memories({ namespace, route, listing: { reload } }: ViewProps) {
   const { id, query } = route;
   const session = query.get("session");
   const document = query.get("document");

@@ -26,12 +26,12 @@ const REFRESH_MS = 5_000;
 const megabytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 
 /** Whether the server is well: its checks, its contents, its speed and load. */
-export function State({ namespaces, isLoading, reload }: ViewProps) {
+export function State({ namespaces, listing }: ViewProps) {
   const state = useLoaded((signal) => call<ServerState>("/v1/state", { signal }), []);
   const version = useLoaded((signal) => call<{ version: string; python: string }>("/version", { signal }), []);
   const metrics = useLoaded((signal) => callText("/metrics", { signal }).then(parseMetrics), []);
   const jobs = useJobs();
-  useReloading({ isLoading, reload }, REFRESH_MS);
+  useReloading(listing, REFRESH_MS);
   useReloading(state, REFRESH_MS);
   useReloading(metrics, REFRESH_MS);
   useReloading(version, REFRESH_MS);
@@ -45,7 +45,7 @@ export function State({ namespaces, isLoading, reload }: ViewProps) {
           </p>
         )}
       </header>
-      <Pending of={[state, metrics, version, jobs].find(({ error }) => error) ?? state} />
+      <Pending of={[state, metrics, version, jobs, listing].find(({ error }) => error) ?? state} />
       {state.data && <Findings findings={state.data.findings} />}
       {jobs.data && <Jobs jobs={jobs.data.jobs} />}
       {metrics.data && <Answers samples={metrics.data} />}

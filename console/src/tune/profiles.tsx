@@ -98,18 +98,22 @@ function ProfileCard({ name }: { name: string }) {
       loaded.reload();
     });
   const info = loaded.data;
-  if (!info) return <Pending of={loaded} />;
   return (
     <>
-      <Versions
-        info={info}
-        onShow={setVersion}
-        onPromote={(one) => void change("promote", { version: one }, `${name}@${one} is now live`)}
-        onRollback={() => void change("rollback", undefined, "Rolled back")}
-      />
-      {info.shown && <Recipes stored={info.shown} />}
-      {info.shown?.report && <Report report={info.shown.report} />}
-      <Shadow name={name} versions={info.versions.map(({ version }) => version)} />
+      <Pending of={loaded} />
+      {info && (
+        <>
+          <Versions
+            info={info}
+            onShow={setVersion}
+            onPromote={(one) => void change("promote", { version: one }, `${name}@${one} is now live`)}
+            onRollback={() => void change("rollback", undefined, "Rolled back")}
+          />
+          {info.shown && <Recipes stored={info.shown} />}
+          {info.shown?.report && <Report report={info.shown.report} />}
+          <Shadow name={name} versions={info.versions.map(({ version }) => version)} />
+        </>
+      )}
     </>
   );
 }

@@ -31,30 +31,33 @@ export function Shadow({ name, versions }: { name: string; versions: number[] })
       await call(path, { method, body });
       reload();
     });
-  if (!data) return <Pending of={loaded} />;
-  const candidates = versions.filter((one) => one !== data.live);
-  if (data.shadow) return <Running data={data} onStop={() => void change("DELETE")} />;
-  if (candidates.length === 0) return null;
+  const candidates = versions.filter((one) => one !== data?.live);
   return (
-    <form
-      class="row"
-      onSubmit={(event) => {
-        event.preventDefault();
-        void change("PUT", { version: version ?? candidates[0], share: 1 });
-      }}
-    >
-      <label class="row">
-        <span>Run in shadow mode</span>
-        <select value={version ?? candidates[0]} onChange={(event) => setVersion(Number(event.currentTarget.value))}>
-          {candidates.map((one) => (
-            <option key={one} value={one}>
-              {name}@{one}
-            </option>
-          ))}
-        </select>
-      </label>
-      <button type="submit">Start</button>
-    </form>
+    <>
+      <Pending of={loaded} />
+      {data?.shadow && <Running data={data} onStop={() => void change("DELETE")} />}
+      {data && !data.shadow && candidates.length > 0 && (
+        <form
+          class="row"
+          onSubmit={(event) => {
+            event.preventDefault();
+            void change("PUT", { version: version ?? candidates[0], share: 1 });
+          }}
+        >
+          <label class="row">
+            <span>Run in shadow mode</span>
+            <select value={version ?? candidates[0]} onChange={(event) => setVersion(Number(event.currentTarget.value))}>
+              {candidates.map((one) => (
+                <option key={one} value={one}>
+                  {name}@{one}
+                </option>
+              ))}
+            </select>
+          </label>
+          <button type="submit">Start</button>
+        </form>
+      )}
+    </>
   );
 }
 
