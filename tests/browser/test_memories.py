@@ -252,6 +252,22 @@ def test_a_day_begins_at_midnight(console: Console) -> None:
     assert "2024-02-29T23:59:59.999999Z" in unquote(sent.value.url)
 
 
+def test_the_bars_of_months_begin_with_the_newest(console: Console) -> None:
+    """Or with the one that is chosen."""
+    times = [f"{2020 + month // 12}-{month % 12 + 1:02}-15T00:00:00Z" for month in range(60)]
+    memories = [{"text": f"Note {i}.", "created_at": time} for i, time in enumerate(times)]
+    path = f"{console.url}/v1/namespaces/years/memories"
+    httpx.post(path, json={"memories": memories}, timeout=300).raise_for_status()
+    page = console.open("memories", namespace="years")
+    first, last = (page.get_by_role("link", name=f"{month}: 1") for month in ("Jan 2020", "Dec 2024"))
+    expect(last).to_be_in_viewport()
+    expect(first).not_to_be_in_viewport()
+    first.click()
+    expect(page.locator(".memory-row")).to_have_count(1)
+    expect(first).to_be_in_viewport()
+    expect(last).not_to_be_in_viewport()
+
+
 def test_one_session_leads_to_the_next(console: Console) -> None:
     page = console.open("memories?session=d01")
     page.get_by_role("link", name="Next: d02").click()

@@ -1,6 +1,8 @@
 // Memories by month, or by year if there are many months, as bars that link to their days. Counted from the memories
 // themselves, so only if they are few enough to be read at once.
 
+import { useLayoutEffect, useRef } from "preact/hooks";
+
 import { count, counted } from "../format";
 import { useLoaded } from "../loading";
 import { href } from "../route";
@@ -57,6 +59,14 @@ export function Timeline({ namespace, query, changes }: Props) {
   const months = spans(times, false);
   const isYears = months.length > MOST_MONTHS;
   const all = isYears ? spans(times, true) : months;
+  const bars = useRef<HTMLOListElement>(null);
+  // Scrolled to the bar of the filter, or to the newest.
+  useLayoutEffect(() => {
+    const list = bars.current;
+    if (!list) return;
+    const chosen = list.querySelector<HTMLElement>("li:has([aria-current])");
+    list.scrollLeft = chosen ? chosen.offsetLeft - list.clientWidth / 2 : list.scrollWidth;
+  }, [all.length]);
   if (all.length < 2 || all.length > MOST_YEARS) return null;
   const most = Math.max(...all.map(({ n }) => n));
   const title = `All ${counted(times.length, "memory", "memories")} by ${isYears ? "year" : "month"}`;
@@ -65,7 +75,7 @@ export function Timeline({ namespace, query, changes }: Props) {
       <p class="hint" id="timeline-title">
         {title}
       </p>
-      <ol>
+      <ol ref={bars}>
         {all.map((span, i) => (
           <li key={span.from}>
             <Bar namespace={namespace} query={query} span={span} most={most} />
