@@ -101,6 +101,15 @@ def test_weights_that_are_refused_can_be_changed_by_keyboard(console: Console) -
     console.faults[:] = [fault for fault in console.faults if "422" not in fault]
 
 
+def test_a_slider_has_a_short_name_and_its_hint_as_description(console: Console) -> None:
+    page = console.open(ASKED)
+    for name in ("Vector", "rrf_k", "Hops", "Token budget"):
+        expect(page.get_by_role("slider", name=name, exact=True)).to_be_visible()
+    expect(page.get_by_role("slider", name="Hops")).to_have_accessible_description(
+        "How many steps to walk from the question's entities."
+    )
+
+
 def test_two_profiles_are_compared(console: Console) -> None:
     page = console.open(ASKED)
     page.get_by_role("button", name="Compare settings").click()

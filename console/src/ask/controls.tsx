@@ -1,3 +1,5 @@
+import { useId } from "preact/hooks";
+
 import { type Answer, type Filters, LEGS, LEG_NAMES, type Leg, type Settings, call } from "../api";
 import { count, justBefore, midnight, percent, plusDays } from "../format";
 import { useLoaded } from "../loading";
@@ -167,6 +169,7 @@ function WeightSliders({ settings, answer, set }: { settings: Settings; answer: 
             max="1"
             step="0.01"
             value={weights[leg]}
+            aria-label={LEG_NAMES[leg]}
             aria-valuetext={percent(weights[leg] / total)}
             onInput={(event) => drag(leg, Number(event.currentTarget.value))}
           />
@@ -205,6 +208,7 @@ interface SliderProps {
 }
 
 function Slider({ name, value, min, max, step = 1, onInput, hint }: SliderProps) {
+  const hintId = useId();
   return (
     <label class="slider">
       <span class="row spread">
@@ -217,9 +221,15 @@ function Slider({ name, value, min, max, step = 1, onInput, hint }: SliderProps)
         max={max}
         step={step}
         value={value}
+        aria-label={name}
+        aria-describedby={hint && hintId}
         onInput={(event) => onInput(Number(event.currentTarget.value))}
       />
-      {hint && <span class="hint">{hint}</span>}
+      {hint && (
+        <span class="hint" id={hintId}>
+          {hint}
+        </span>
+      )}
     </label>
   );
 }
