@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Namespace, call, whenRefused } from "./api";
 import { Ask } from "./ask/ask";
+import { isFocusFree } from "./focus";
 import { Graph } from "./graph/graph";
 import { KeyForm } from "./key_form";
 import { type Loaded, useLoaded } from "./loading";
@@ -58,6 +59,10 @@ export function App() {
   useEffect(() => {
     document.title = [opened, current.title, namespace, "Trivet"].filter(Boolean).join(" · ");
   }, [opened, current, namespace]);
+  const first = useRef(route);
+  useEffect(() => {
+    if (route !== first.current && isFocusFree()) focusView();
+  }, [route]);
   const isOfNamespace = View !== State;
   return (
     <>
@@ -109,6 +114,15 @@ export function App() {
       <Toasts />
     </>
   );
+}
+
+/** Begin a view where a page would: at its heading, or in the graph at the entity that is selected. */
+function focusView(): void {
+  const place = ["#main .entity-card", "#main h1", "#main"].map((one) => document.querySelector<HTMLElement>(one));
+  const target = place.find((one) => one !== null)!;
+  target.tabIndex = -1;
+  scrollTo(0, 0);
+  target.focus();
 }
 
 function focusMain(event: Event): void {

@@ -37,6 +37,7 @@ def test_two_steps_and_a_memory_by_keyboard_alone(console: Console) -> None:
     beside = page.locator(".entity-card .entity-list a").first
     expect(beside).to_be_visible()
     second = beside.inner_text()
+    expect(page.locator(".entity-card")).to_be_focused()
     tab_to(page, beside)
     page.keyboard.press("Enter")
     expect(page.locator(".entity-name")).to_have_text(second)

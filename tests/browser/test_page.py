@@ -179,6 +179,34 @@ def test_a_server_that_is_gone_is_said(console: Console) -> None:
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 
+def test_a_link_leads_to_the_top_of_a_view(console: Console) -> None:
+    """The keyboard and a screen reader go on at its heading, where text can be typed at once in the field."""
+    page = console.open("memories")
+    heading = page.get_by_role("heading", level=1)
+    page.get_by_role("link", name="session d01").last.click()
+    expect(heading).to_have_text("Session d01")
+    expect(heading).to_be_focused()
+    expect(page.get_by_role("link", name="Trivet")).to_be_in_viewport()
+    for link, place in (("Graph", heading), ("Memories", heading), ("Ask", page.get_by_role("searchbox"))):
+        page.get_by_role("navigation", name="Views").get_by_role("link", name=link).click()
+        expect(place).to_be_focused()
+    page.go_back()
+    expect(heading).to_have_text("Memories")
+    expect(heading).to_be_focused()
+    page.get_by_role("link", name="Add", exact=True).click()
+    expect(page.get_by_label("Text")).to_be_focused()
+
+
+def test_a_change_of_the_namespace_leaves_the_focus_where_it_is(console: Console) -> None:
+    httpx.put(f"{console.url}/v1/namespaces/other", json={}).raise_for_status()
+    page = console.open()
+    namespace = page.get_by_role("banner").get_by_role("combobox")
+    namespace.focus()
+    namespace.select_option("other")
+    expect(page.get_by_role("heading", name="Ask other")).to_be_visible()
+    expect(namespace).to_be_focused()
+
+
 @pytest.mark.parametrize("path", ["memories/d01-001", "memories?session=d01", "memories?page=documents", "state"])
 def test_a_view_that_is_loading_says_so(console: Console, path: str) -> None:
     page, held = console.page, list[Route]()

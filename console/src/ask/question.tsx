@@ -1,5 +1,7 @@
 import type { TargetedEvent } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+import { isFocusFree } from "../focus";
 
 interface Props {
   asked: string;
@@ -11,7 +13,11 @@ interface Props {
 /** The question box, and the questions asked before. */
 export function Question({ asked, history, onAsk, onForget }: Props) {
   const [text, setText] = useState(asked);
-  useEffect(() => setText(asked), [asked]);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    setText(asked);
+    if (!asked && isFocusFree()) field.current!.focus();
+  }, [asked]);
   const submit = (event: Event): void => {
     event.preventDefault();
     if (text.trim()) onAsk(text.trim());
@@ -28,7 +34,7 @@ export function Question({ asked, history, onAsk, onForget }: Props) {
         value={text}
         onInput={(event) => setText(event.currentTarget.value)}
         autocomplete="off"
-        autofocus={!asked}
+        ref={field}
       />
       <button type="submit" class="primary">
         Ask

@@ -184,6 +184,7 @@ export function Picture(props: Props) {
     <div class="picture">
       <canvas
         ref={canvas}
+        tabIndex={-1} // so that a click leaves the focus here
         role="img"
         aria-label={`${graph.nodes.size} entities and ${graph.links.size} connections, also in the list beside it`}
       />
