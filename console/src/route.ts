@@ -39,12 +39,32 @@ export function go(target: string): void {
   location.hash = target;
 }
 
+let isUnsaved = false;
+
+/** Whether the page has text that would be lost if it were left, which then asks first. */
+export function setUnsaved(is: boolean): void {
+  isUnsaved = is;
+}
+
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
   useEffect(() => {
-    const follow = () => setRoute(parseRoute(location.hash));
+    let shown = location.hash;
+    const follow = (): void => {
+      if (isUnsaved && location.hash !== shown && !confirm("Leave without saving what you have written?")) {
+        history.pushState(null, "", shown); // the browser has left already
+      } else shown = location.hash;
+      setRoute(parseRoute(shown));
+    };
+    const leave = (event: Event): void => {
+      if (isUnsaved) event.preventDefault();
+    };
     addEventListener("hashchange", follow);
-    return () => removeEventListener("hashchange", follow);
+    addEventListener("beforeunload", leave);
+    return () => {
+      removeEventListener("hashchange", follow);
+      removeEventListener("beforeunload", leave);
+    };
   }, []);
   return route;
 }

@@ -6,7 +6,7 @@ import re
 from urllib.parse import unquote
 
 import httpx
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Dialog, Page, Request, Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console
 
@@ -51,6 +51,46 @@ def test_bad_metadata_is_refused_and_nothing_lost(console: Console) -> None:
     memory = stored(console, "d01-002")
     assert memory is not None
     assert memory["speaker"] != "Somebody"
+
+
+def test_what_is_written_is_not_lost_without_a_question(console: Console) -> None:
+    """By Back, a link or another namespace; a form that is stored, cancelled or as it was asks nothing."""
+    httpx.put(f"{console.url}/v1/namespaces/other", json={}).raise_for_status()
+    page = console.open("memories")
+    page.get_by_role("link", name="Add", exact=True).click()
+    text = page.get_by_label("Text")
+    text.fill("Half a thought")
+    answers, asked = [False, False, False, True], list[Dialog]()
+
+    def answer(dialog: Dialog) -> None:
+        asked.append(dialog)
+        dialog.accept() if answers[len(asked) - 1] else dialog.dismiss()
+
+    page.on("dialog", answer)
+    namespace = page.get_by_role("banner").get_by_role("combobox")
+    with page.expect_event("dialog"):
+        page.evaluate("history.back()")
+    page.get_by_role("link", name="Graph", exact=True).click()
+    namespace.select_option("other")
+    expect(namespace).to_have_value(NAMESPACE)
+    expect(text).to_have_value("Half a thought")
+    expect(page).to_have_url(re.compile("page=new"))
+    assert len(asked) == 3
+    page.get_by_role("link", name="All memories").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Memories")
+    assert len(asked) == 4
+
+    page.get_by_role("link", name="Add", exact=True).click()
+    text.fill("The bell is silver.")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator(".memory-whole")).to_be_visible()
+    page.get_by_role("button", name="Edit").click()
+    text.fill("The bell is golden.")
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_role("link", name="All memories").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Memories")
+    assert len(asked) == 4
 
 
 def test_a_new_statement_supersedes_an_old_one(console: Console) -> None:

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 
 import { type Memory, type MemoryInput, call, within } from "../api";
 import { useLoaded } from "../loading";
-import { go, href } from "../route";
+import { go, href, setUnsaved } from "../route";
 import { Failure } from "../ui/failure";
 import { attempt, notify } from "../ui/toasts";
 import { isRounded, parseExactly } from "./exact";
@@ -68,6 +68,11 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
   const [isBusy, setIsBusy] = useState(false);
   const text = useRef<HTMLTextAreaElement>(null);
   useEffect(() => text.current?.focus(), []);
+  const isChanged = Object.entries(before).some(([name, value]) => values[name as keyof Values] !== value);
+  useEffect(() => {
+    setUnsaved(isChanged);
+    return () => setUnsaved(false);
+  }, [isChanged]);
   const set = (name: keyof Values) => (event: { currentTarget: { value: string } }) => {
     const { value } = event.currentTarget;
     setValues((now) => ({ ...now, [name]: value })); // two inputs may come before the form is rendered again
@@ -78,6 +83,7 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
     setIsBusy(true);
     try {
       await onSubmit(changedFields(values, before));
+      setUnsaved(false);
     } catch (failure) {
       setError(failure instanceof SyntaxError ? new Error("The metadata is not valid JSON.") : (failure as Error));
       setIsBusy(false);
@@ -104,7 +110,13 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
         <button type="submit" class="primary" aria-disabled={isBusy}>
           {action}
         </button>
-        <button type="button" onClick={onCancel}>
+        <button
+          type="button"
+          onClick={() => {
+            setUnsaved(false);
+            onCancel();
+          }}
+        >
           Cancel
         </button>
       </p>
