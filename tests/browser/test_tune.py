@@ -121,6 +121,30 @@ def test_the_results_to_judge_are_of_the_question_above_them(console: Console) -
     expect(page.get_by_role("list", name="Results for: What is the kettle rota?")).to_be_visible()
 
 
+def test_a_judgement_joins_the_list_without_reading_it_again(console: Console) -> None:
+    path = f"{console.url}/v1/namespaces/joined"
+    httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
+    page = console.open("tune", namespace="joined")
+    expect(page.get_by_text("No judgements yet.")).to_be_visible()
+    page.get_by_label("Question to judge").fill("What colour is the kettle?")
+    page.keyboard.press("Enter")
+    read: list[str] = []
+    page.on("request", lambda request: read.append(request.url) if request.method == "GET" else None)
+    page.route("**/feedback", lambda route: route.abort())
+    page.get_by_role("button", name="Relevant", exact=True).click()
+    expect(page.locator(".toasts")).to_contain_text("Feedback not saved")
+    expect(page.get_by_text("No judgements yet.")).to_be_visible()
+    page.unroute("**/feedback")
+    for n, button in enumerate(("Relevant", "Not relevant"), start=1):
+        page.get_by_role("button", name=button, exact=True).click()
+        expect(page.get_by_text(f"{n} judgement")).to_be_visible()
+    newest, oldest = (page.get_by_role("region", name="Judgements").get_by_role("row").nth(i) for i in (1, 2))
+    expect(newest.get_by_role("cell")).to_contain_text(["What colour is the kettle?", "0", "1", ""])
+    expect(oldest.get_by_role("cell")).to_contain_text(["What colour is the kettle?", "1", "0", ""])
+    assert read == []
+    console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
+
+
 def test_intents_are_those_that_the_namespace_gets(console: Console) -> None:
     """Its profile may have a classifier of its own."""
     page = console.open()

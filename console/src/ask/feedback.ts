@@ -5,9 +5,20 @@ import { notify } from "../ui/toasts";
 
 type Judgement = "relevant" | "irrelevant";
 
+export interface Feedback {
+  id: string;
+  at: string;
+  query: string;
+  relevant: string[];
+  irrelevant: string[];
+  clicked: string[];
+  ratings: Record<string, number>;
+}
+
 export interface FeedbackState {
   judged: (answer: Answer, id: string) => Judgement | undefined;
-  judge: (query: string, answer: Answer, id: string, judgement: Judgement) => Promise<void>;
+  /** What was stored; undefined if it could not be. */
+  judge: (query: string, answer: Answer, id: string, judgement: Judgement) => Promise<Feedback | undefined>;
 }
 
 /** Judgements of results, each stored as feedback on the search that showed it. */
@@ -21,15 +32,18 @@ export function useFeedback(namespace: string): FeedbackState {
         query,
         search_id: answer.search_id,
         shown: answer.results.map((result) => result.id),
-        [judgement]: [id],
+        relevant: judgement === "relevant" ? [id] : [],
+        irrelevant: judgement === "irrelevant" ? [id] : [],
         profile: answer.profile,
       };
       try {
-        await call(within(namespace, "feedback"), { method: "POST", body });
+        const receipt = await call<{ id: string }>(within(namespace, "feedback"), { method: "POST", body });
         setGiven((all) => ({ ...all, [key(answer, id)]: judgement }));
         notify("Feedback saved");
+        return { ...body, id: receipt.id, at: new Date().toISOString(), clicked: [], ratings: {} };
       } catch (error) {
         notify(`Feedback not saved: ${(error as Error).message}`);
+        return undefined;
       }
     },
   };

@@ -1,5 +1,5 @@
 import type { Answer } from "../api";
-import type { FeedbackState } from "./feedback";
+import type { Feedback, FeedbackState } from "./feedback";
 
 interface Props {
   feedback: FeedbackState;
@@ -7,7 +7,7 @@ interface Props {
   answer: Answer;
   id: string;
   className?: string;
-  onJudged?: () => void;
+  onJudged?: (stored: Feedback) => void;
 }
 
 /** Two buttons that say whether a result answers the question; every press is stored as feedback. */
@@ -21,7 +21,7 @@ export function JudgeButtons({ feedback, query, answer, id, className, onJudged 
           type="button"
           class={className}
           aria-pressed={judgement === one}
-          onClick={() => void feedback.judge(query, answer, id, one).then(onJudged)}
+          onClick={() => void feedback.judge(query, answer, id, one).then((stored) => stored && onJudged?.(stored))}
         >
           {one === "relevant" ? "Relevant" : "Not relevant"}
         </button>

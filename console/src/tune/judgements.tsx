@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 
 import { type Answer, call, within } from "../api";
-import { useFeedback } from "../ask/feedback";
+import { type Feedback, useFeedback } from "../ask/feedback";
 import { JudgeButtons } from "../ask/judge_buttons";
 import { counted, dayAndTime } from "../format";
 import { useLoaded } from "../loading";
@@ -11,27 +11,24 @@ import { allRows, readPage } from "../pages";
 import { href } from "../route";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
+import { Pending } from "../ui/pending";
 import { Scrolling } from "../ui/scrolling";
 import { Table, numbers } from "../ui/table";
 
-interface Feedback {
-  id: string;
-  at: string;
-  query: string;
-  relevant: string[];
-  irrelevant: string[];
-  clicked: string[];
-  ratings: Record<string, number>;
-}
-
 const LABELLED = 10;
+const MOST = 1_000;
 
 export function Judgements({ namespace }: { namespace: string }) {
   const loaded = useLoaded((signal) => allFeedback(namespace, signal), [namespace]);
   const [history] = useStored<string[]>(localStorage, `history.${namespace}`, []);
   const [question, setQuestion] = useState<string>();
-  const judged = new Set(loaded.data?.map(({ query }) => query));
+  const [added, setAdded] = useState<Feedback[]>([]);
+  const feedback = loaded.data && [...added, ...loaded.data];
+  const judged = new Set(feedback?.map(({ query }) => query));
   const open = history.filter((query) => !judged.has(query));
+  const store = (one: Feedback): void => {
+    if (loaded.data) setAdded((before) => [one, ...before]); // otherwise it is still to be read
+  };
   return (
     <section class="panel">
       <h2>Judgements</h2>
@@ -39,17 +36,17 @@ export function Judgements({ namespace }: { namespace: string }) {
         Which results are relevant to which question.{" "}
         <code>trivet tune --from-feedback -n {namespace} --profile NAME</code> learns weights from them.
       </p>
-      {loaded.error && <Failure error={loaded.error} onRetry={loaded.reload} />}
       <LabelForm onAsk={setQuestion} suggestions={open.slice(0, 6)} />
-      {question && <LabelList key={question} namespace={namespace} query={question} onStored={loaded.reload} />}
-      {loaded.data && <FeedbackTable namespace={namespace} feedback={loaded.data} />}
+      {question && <LabelList key={question} namespace={namespace} query={question} onStored={store} />}
+      <Pending of={loaded} />
+      {feedback && <FeedbackTable namespace={namespace} feedback={feedback} />}
     </section>
   );
 }
 
 async function allFeedback(namespace: string, signal: AbortSignal): Promise<Feedback[]> {
   const read = (cursor?: string) => readPage<Feedback>(namespace, "feedback", { limit: 100, cursor }, signal);
-  return (await allRows(1_000, read)).reverse();
+  return (await allRows(MOST, read)).reverse();
 }
 
 interface LabelFormProps {
@@ -79,8 +76,14 @@ function LabelForm({ onAsk, suggestions }: LabelFormProps) {
   );
 }
 
+interface LabelListProps {
+  namespace: string;
+  query: string;
+  onStored: (stored: Feedback) => void;
+}
+
 /** The first results of a question, each with two buttons; every press is stored as feedback. */
-function LabelList({ namespace, query, onStored }: { namespace: string; query: string; onStored: () => void }) {
+function LabelList({ namespace, query, onStored }: LabelListProps) {
   const feedback = useFeedback(namespace);
   const { data: answer, error } = useLoaded(
     (signal) =>
@@ -115,7 +118,7 @@ function FeedbackTable({ namespace, feedback }: { namespace: string; feedback: F
     <details open>
       <summary>
         {counted(feedback.length, "judgement", "judgements")}
-        {feedback.length === 1_000 && " (newest)"}
+        {feedback.length >= MOST && " (oldest)"}
       </summary>
       <Scrolling label="Judgements">
         <Table
