@@ -11,6 +11,20 @@ from playwright.sync_api import Locator, Page, Route, expect
 from tests.browser.conftest import NAMESPACE, Console
 from tests.serving import on_a_port, settings_for
 
+LABELS = """{
+    const { clearRect, fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.clearRect = function (...box) {
+        window.labels = [];
+        clearRect.apply(this, box);
+    };
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        const { a, e, d, f } = this.getTransform();
+        labels.push({ text, x: a * x + e, y: d * y + f, width: a * this.measureText(text).width });
+        fillText.call(this, text, x, y);
+    };
+}"""
+"""Keeps the texts that were drawn last on a canvas, with their places in its pixels."""
+
 
 def tab_to(page: Page, target: Locator) -> None:
     """Press Tab until something has the focus."""
@@ -87,6 +101,39 @@ def test_the_picture_answers_the_mouse(new_console: Callable[..., Console], serv
             page.mouse.click(x, y)
             break
     expect(page.locator(".entity-name, .memory-whole")).to_be_visible()
+
+
+def test_long_names_are_shortened_and_cover_neither_each_other_nor_the_edge(
+    new_console: Callable[..., Console], server: str
+) -> None:
+    names = [f"The Society of the Friends of the Harbour, {i}th Chapter" for i in range(30)]
+    memories = [
+        {"text": "They met.", "entities": [{"name": a}, {"name": b}]}
+        for i, a in enumerate(names)
+        for b in names[i + 1 : i + 4]
+    ]
+    httpx.post(f"{server}/v1/namespaces/societies/memories", json={"memories": memories}).raise_for_status()
+    console = new_console(server, viewport={"width": 390, "height": 844}, reduced_motion="reduce")
+    console.page.add_init_script(LABELS)
+    page = console.open("graph", namespace="societies")
+    expect(page.get_by_role("heading", name="entities in view")).to_be_visible()
+    page.get_by_role("button", name="Zoom in").click()
+    page.wait_for_function("labels.length > 5")
+    labels, width = page.evaluate("labels"), page.locator("canvas").evaluate("canvas => canvas.width")
+    assert all("…" in label["text"] for label in labels)
+    assert all(label["x"] >= 0 and label["x"] + label["width"] <= width for label in labels)
+    for i, one in enumerate(labels):
+        for other in labels[i + 1 :]:
+            is_beside = one["x"] + one["width"] <= other["x"] or other["x"] + other["width"] <= one["x"]
+            assert is_beside or abs(one["y"] - other["y"]) > 11
+    canvas = page.locator("canvas")
+    box = canvas.bounding_box()
+    assert box is not None
+    for step in range(2_500):  # the forces may put entities anywhere
+        page.mouse.move(box["x"] + box["width"] * 0.02 * (step % 50), box["y"] + box["height"] * 0.02 * (step // 50))
+        if canvas.get_attribute("title"):
+            break
+    assert canvas.get_attribute("title") in names
 
 
 def test_types_are_filtered(console: Console) -> None:

@@ -45,6 +45,9 @@ export function coloursOf(element: HTMLElement): Colours {
   };
 }
 
+/** Letters of a name in the picture; the list, and the picture's tooltip, have all. */
+const LONGEST = 24;
+
 export const radius = (node: Node): number => 3.5 + 1.32 * Math.log2(1 + node.mentions);
 
 /** The position of a memory: between the entities that it joins, evenly spaced with the edge's other memories. */
@@ -146,32 +149,47 @@ export class Painter {
     return type === "term" || type === "date" ? this.colours.strong : this.colours.soft;
   }
 
-  /** Names of the most mentioned entities, as many as fit at this scale, and of highlighted ones. */
+  /**
+   * Names where they have room: of highlighted entities, then of the selected one's neighbours and of the most mentioned,
+   * as many as fit at this scale.
+   */
   #labels({ nodes, links }: GraphInView, view: View, lit: Lit): void {
     const context = this.#context;
+    const bright = [...nodes.values()].filter(
+      ({ id }) => lit.path.has(id) || id === lit.hovered || id === lit.selected,
+    );
+    const beside = [...links.values()]
+      .filter(({ source, target }) => source.id === lit.selected || target.id === lit.selected)
+      .flatMap(({ source, target }) => (nodes.size < 80 ? [source, target] : []));
     const named = [...nodes.values()].sort((a, b) => b.mentions - a.mentions).slice(0, 16 * view.scale ** 2 + 4);
-    const shown = new Set(named);
-    for (const node of nodes.values())
-      if (lit.path.has(node.id) || node.id === lit.hovered || node.id === lit.selected) shown.add(node);
-    if (lit.selected)
-      for (const { source, target } of links.values())
-        if ((source.id === lit.selected || target.id === lit.selected) && nodes.size < 80) {
-          shown.add(source);
-          shown.add(target);
-        }
     const size = 12 / view.scale;
+    const [start, end] = [-1, 1].map((side) => ((side * this.canvas.clientWidth) / 2 - view.x) / view.scale);
+    const taken: { left: number; right: number; y: number }[] = [];
     context.font = `${size}px ${getComputedStyle(this.canvas).fontFamily}`;
     context.textBaseline = "middle";
     context.lineWidth = 3 / view.scale;
     context.lineJoin = "round";
-    for (const node of shown) {
-      const [x, y] = [node.x! + radius(node) + 3 / view.scale, node.y!];
+    for (const node of new Set([...bright, ...beside, ...named])) {
+      const name = shortened(node.name);
+      const [x, y] = [node.x!, node.y!];
+      const [gap, length] = [radius(node) + 3 / view.scale, context.measureText(name).width];
+      const isFree = (left: number): boolean =>
+        taken.every((one) => left >= one.right || left + length <= one.left || Math.abs(y - one.y) >= size);
+      const sides = [x + gap, x - gap - length].filter((left) => left >= start! && left + length <= end!);
+      const left = sides.find(isFree) ?? (bright.includes(node) ? (sides[0] ?? x + gap) : undefined);
+      if (left === undefined) continue;
+      taken.push({ left, right: left + length, y });
       context.strokeStyle = this.colours.surface;
-      context.strokeText(node.name, x, y);
+      context.strokeText(name, left, y);
       context.fillStyle = this.colours.ink;
-      context.fillText(node.name, x, y);
+      context.fillText(name, left, y);
     }
   }
+}
+
+function shortened(name: string): string {
+  const letters = [...name];
+  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("").trimEnd()}…` : name;
 }
 
 /** Edges are highlighted between neighbours on a path, and from the entity under the pointer. */

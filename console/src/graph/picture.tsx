@@ -239,8 +239,10 @@ function listen(stage: Stage, props: { current: Props }): () => void {
   const move = (event: PointerEvent): void => {
     const before = pointers.get(event.pointerId);
     if (!before) {
-      const over = stage.nodeAt(event)?.id;
+      const node = stage.nodeAt(event);
+      const over = node?.id;
       if (over !== props.current.lit.hovered) props.current.onHover(over);
+      canvas.title = node?.name ?? "";
       canvas.style.cursor = over || stage.memoryAt(event) ? "pointer" : "grab";
       return;
     }
