@@ -304,8 +304,28 @@ def test_the_bars_of_months_begin_with_the_newest(console: Console) -> None:
     expect(first).not_to_be_in_viewport()
     first.click()
     expect(page.locator(".memory-row")).to_have_count(1)
+    page.reload()
     expect(first).to_be_in_viewport()
     expect(last).not_to_be_in_viewport()
+
+
+def test_a_filter_leaves_the_bars_of_months_as_they_are(console: Console) -> None:
+    """They are of all memories, which are read once; the keyboard goes on at the bar that was pressed."""
+    numbered(console, "barred", 4)
+    page = console.open("memories", namespace="barred")
+    read: list[str] = []
+    page.on("request", lambda request: read.append(request.url) if "limit=1000" in request.url else None)
+    bars = page.get_by_role("link", name=re.compile("(Jan|Feb) 2024: 2"))
+    for bar in bars.all():
+        bar.focus()
+        page.keyboard.press("Enter")
+        expect(bar).to_have_attribute("aria-current", "true")
+        expect(page.locator(".list-head")).to_contain_text("All 2,")
+        expect(bar).to_be_focused()
+    assert read == []
+    page.reload()
+    expect(bars).to_have_count(2)
+    assert len(read) == 1
 
 
 def test_one_session_leads_to_the_next(console: Console) -> None:

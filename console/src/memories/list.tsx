@@ -29,8 +29,35 @@ interface Props {
   onChanged: () => void;
 }
 
-/** All memories page by page, or the best search results if there are words. */
+/** Filters and months, and the memories that meet the filters. */
 export function MemoryList({ namespace, query, onChanged }: Props) {
+  const [changes, setChanges] = useState(0);
+  const changed = (): void => {
+    setChanges((n) => n + 1);
+    onChanged();
+  };
+  const filters = query.toString();
+  return (
+    <div class="page memories">
+      <header class="row spread">
+        <h1>Memories</h1>
+        <nav class="row" aria-label="Memories">
+          <a class="button" href={href(namespace, "memories", "", { page: "new" })}>
+            Add
+          </a>
+          <a href={href(namespace, "memories", "", { page: "documents" })}>Documents</a>
+          <a href={href(namespace, "memories", "", { page: "forget" })}>Forget…</a>
+        </nav>
+      </header>
+      <FilterForm key={filters} namespace={namespace} query={query} />
+      <Timeline namespace={namespace} query={query} changes={changes} />
+      <Rows key={filters} namespace={namespace} query={query} onChanged={changed} />
+    </div>
+  );
+}
+
+/** All memories page by page, or the best search results if there are words. */
+function Rows({ namespace, query, onChanged }: Props) {
   const words = query.get("words")?.trim() ?? "";
   const filters = filtersOf(query);
   const [place] = useState(() => history.state as Place | null);
@@ -48,36 +75,19 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
     const others = [...chosen].filter((one) => one !== id);
     setChosen(new Set(isChosen ? [...others, id] : others));
   };
-  const [changes, setChanges] = useState(0);
-  const changed = (): void => {
-    setChanges((n) => n + 1);
-    onChanged();
-  };
   const { rows } = pages;
   useEffect(() => {
     if (place && rows.length > 0) scrollTo(0, place.top);
   }, [rows.length > 0]);
   const leave = (): void => history.replaceState({ rows: rows.length, top: scrollY } satisfies Place, "");
   return (
-    <div class="page memories">
-      <header class="row spread">
-        <h1>Memories</h1>
-        <nav class="row" aria-label="Memories">
-          <a class="button" href={href(namespace, "memories", "", { page: "new" })}>
-            Add
-          </a>
-          <a href={href(namespace, "memories", "", { page: "documents" })}>Documents</a>
-          <a href={href(namespace, "memories", "", { page: "forget" })}>Forget…</a>
-        </nav>
-      </header>
-      <FilterForm namespace={namespace} query={query} />
-      <Timeline namespace={namespace} query={query} changes={changes} />
+    <>
       {pages.isEmpty && query.size === 0 && <NoneYet namespace={namespace} />}
       <div class="list-head row spread">
         <p class="hint" role="status">
           {summary(pages, words, query.size === 0)}
         </p>
-        <Choice namespace={namespace} pages={pages} chosen={chosen} setChosen={setChosen} onChanged={changed} />
+        <Choice namespace={namespace} pages={pages} chosen={chosen} setChosen={setChosen} onChanged={onChanged} />
       </div>
       <ul class="memory-list" aria-label="Memories" aria-busy={pages.isLoading} ref={pages.list} onClick={leave}>
         {rows.map((memory) => (
@@ -92,7 +102,7 @@ export function MemoryList({ namespace, query, onChanged }: Props) {
       </ul>
       <Pending of={pages} />
       <MoreButton pages={pages} />
-    </div>
+    </>
   );
 }
 

@@ -20,5 +20,5 @@ export function Memories({ namespace, route, listing: { reload } }: ViewProps) {
   if (page === "forget") return <Forget namespace={namespace} onForgotten={reload} />;
   if (session) return <Session key={session} namespace={namespace} session={session} />;
   if (document) return <DocumentText key={document} namespace={namespace} document={document} />;
-  return <MemoryList key={query.toString()} namespace={namespace} query={query} onChanged={reload} />;
+  return <MemoryList namespace={namespace} query={query} onChanged={reload} />;
 }

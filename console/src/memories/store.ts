@@ -7,6 +7,7 @@ import { notify } from "../ui/toasts";
 import { callExactly, isRounded } from "./exact";
 
 const BATCH = 200;
+const PAGE = 1_000;
 
 export interface Added {
   id: string;
@@ -27,7 +28,7 @@ export function listMemories(
 
 /** All memories that meet the filters, page by page, but at most `most`. */
 export function allMemories(namespace: string, filters: Filters, signal: AbortSignal, most = 2_000): Promise<Memory[]> {
-  return allRows(most, (cursor) => listMemories(namespace, filters, cursor, signal, 200));
+  return allRows(most, (cursor) => listMemories(namespace, filters, cursor, signal, PAGE));
 }
 
 /** The earlier one first. Times are in UTC and in one format, except for fractions: "10:00:00Z" is before "10:00:00.5Z". */
