@@ -135,8 +135,8 @@ function Empty() {
     <section class="page">
       <h1>Nothing stored yet</h1>
       <p>
-        A namespace appears with its first memory. Add one: <code>trivet add "Dana moved to Porto." -n notes</code>, or
-        fill one from a file: <code>trivet import chat.json -n notes</code>. Then{" "}
+        A namespace appears with its first memory. <a href={href("notes", "memories", "", { page: "new" })}>Add one</a> to
+        the namespace “notes”, or fill it from a file: <code>trivet import chat.json -n notes</code>. Then{" "}
         <button type="button" class="link" onClick={() => location.reload()}>
           reload this page
         </button>

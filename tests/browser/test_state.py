@@ -110,6 +110,10 @@ def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], d
             page.clock.run_for(5_000)
         page.get_by_role("link", name="Ask", exact=True).click()
         expect(page.get_by_role("heading", name="Nothing stored yet")).to_be_visible()
+        page.get_by_role("link", name="Add one").click()
+        page.get_by_label("Text").fill("Dana moved to Porto.")
+        page.get_by_role("button", name="Add", exact=True).click()
+        expect(page.locator(".memory-whole")).to_have_text("Dana moved to Porto.")
         page.close()  # it polls the server, and must stop before that is gone
 
 
