@@ -37,7 +37,7 @@ export function Controls(props: Props) {
         <WeightSliders settings={settings} answer={answer} set={set} />
         <Slider
           name="rrf_k"
-          value={settings.rrf_k ?? Math.round(answer?.explanation.rrf_k ?? 60)}
+          value={settings.rrf_k ?? (answer && Math.round(answer.explanation.rrf_k))}
           min={1}
           max={100}
           onInput={(value) => set("rrf_k", value)}
@@ -45,7 +45,7 @@ export function Controls(props: Props) {
         />
         <Slider
           name="Hops"
-          value={settings.max_hops ?? answer?.explanation.legs.graph?.hops ?? 2}
+          value={settings.max_hops ?? (answer && (answer.explanation.legs.graph?.hops ?? 2))}
           min={0}
           max={4}
           onInput={(value) => set("max_hops", value)}
@@ -199,7 +199,8 @@ function Rescorer({ settings, set }: { settings: Settings; set: Set }) {
 
 interface SliderProps {
   name: string;
-  value: number;
+  /** Undefined while only the profile knows it, before the first answer. */
+  value: number | undefined;
   min: number;
   max: number;
   step?: number;
@@ -213,14 +214,15 @@ function Slider({ name, value, min, max, step = 1, onInput, hint }: SliderProps)
     <label class="slider">
       <span class="row spread">
         <span>{name}</span>
-        <span class="number">{count(value)}</span>
+        <span class="number">{value !== undefined && count(value)}</span>
       </span>
       <input
         type="range"
         min={min}
         max={max}
         step={step}
-        value={value}
+        value={value ?? min}
+        disabled={value === undefined}
         aria-label={name}
         aria-describedby={hint && hintId}
         onInput={(event) => onInput(Number(event.currentTarget.value))}
