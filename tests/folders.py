@@ -1,15 +1,18 @@
-"""Folders for tests: of databases, and of evaluations."""
+"""Folders for tests: of databases, of evaluations, and with a disk of their own."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 4 << 30
@@ -28,6 +31,19 @@ def database_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def disk(folder: Path, size: str) -> Iterator[None]:
+    """A separate disk for a new folder."""
+    folder.mkdir()
+    mount = ("mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", str(folder))
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a disk of limited size cannot be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(("umount", "--lazy", str(folder)), check=True)
 
 
 def evaluation_folder(path: Path, corpus: Iterable[Mapping[str, Any]], queries: Iterable[Mapping[str, Any]]) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import threading
@@ -19,6 +18,7 @@ import pytest
 from retrieval.store.embedded import instance
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from tests.faults.servers import FAST
+from tests.folders import disk
 from tests.processes import (
     PATIENCE_S,
     Serving,
@@ -187,19 +187,6 @@ def small_disk(folder: Path) -> Iterator[None]:
             yield
         finally:
             kill_postgres_in(folder)
-
-
-@contextmanager
-def disk(folder: Path, size: str) -> Iterator[None]:
-    """A separate disk for a new folder."""
-    folder.mkdir()
-    mount = ("mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "tmpfs", str(folder))
-    if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a disk of limited size cannot be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(("umount", "--lazy", str(folder)), check=True)
 
 
 def fill(file: Path) -> None:

@@ -15,7 +15,8 @@ import pytest
 
 from retrieval.api import metrics_folder
 from tests.faults.servers import Server
-from tests.faults.test_embedded_dies import add, disk, fill, found
+from tests.faults.test_embedded_dies import add, fill, found
+from tests.folders import disk
 from tests.processes import PATIENCE_S, Serving, ended, postgres_in, postmaster_of, serving, status, unheard, until
 
 

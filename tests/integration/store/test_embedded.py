@@ -19,8 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 from retrieval.errors import EmbeddedPostgresError
 from retrieval.store.embedded import tuning
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
-from tests.faults.test_embedded_dies import disk
-from tests.folders import database_folder
+from tests.folders import database_folder, disk
 from tests.processes import PATIENCE_S
 
 FAST = {"fsync": "off", "shared_buffers": "64MB"}
