@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
@@ -11,11 +12,18 @@ import psutil
 
 _MEMBERSHIP, _CONTROL_GROUPS = "/proc/self/cgroup", "/sys/fs/cgroup"
 
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # what is created in it gets a unique name
+
 
 def memory_bytes() -> int:
     """This machine's memory, or the limit of this process."""
     limits = _limits("memory", "memory.max", "memory.limit_in_bytes")
     return min([psutil.virtual_memory().total, *(int(limit) for [limit] in limits if limit.isdigit())])
+
+
+def shared_memory_bytes() -> int:
+    """How much is free in the folder of shared memory: 0 where there is none, or none to write to."""
+    return shutil.disk_usage(SHARED_MEMORY).free if os.access(SHARED_MEMORY, os.W_OK) else 0
 
 
 def processors() -> int:

@@ -1,6 +1,6 @@
 """Limits on what a connection may send before its request is complete: neither uvicorn nor httptools has any.
 
-Also reads requests that ask for another protocol, whose bodies both would lose.
+Also reads requests that ask for another protocol; both would drop the bodies of these.
 """
 
 from __future__ import annotations
@@ -92,8 +92,12 @@ class _Parser(HttpRequestParser):
     """
 
     def __init__(self, connection: BoundedConnection) -> None:
-        super().__init__(connection)
         self._connection = connection
+        self._begin()
+
+    def _begin(self) -> None:
+        super().__init__(self._connection)
+        self.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does: a request may follow the last
 
     @property
     def is_read_again(self) -> bool:
@@ -110,4 +114,4 @@ class _Parser(HttpRequestParser):
                     raise
                 (end,) = upgrade.args
                 data = self._connection.head_without_upgrade() + data[end:]
-                super().__init__(self._connection)  # what asks to close, too, has ended the parser
+                self._begin()  # a request that asks to close, too, has ended the parser

@@ -10,13 +10,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
+from retrieval import machine
+
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Names the folder; prometheus_client reads it when imported."""
 
-MEMORY_FOLDER = "/dev/shm"  # noqa: S108  # the folder in it gets a unique name
-"""Where the folder is, if this has room: a worker that counts in a file on a full disk is killed by SIGBUS."""
-
-LEAST_ROOM = 16 * 1024 * 1024
+_LEAST_ROOM = 16 * 1024 * 1024
 """Bytes that the counts of many workers may take."""
 
 _PREFIX = "trivet-workers-"
@@ -29,8 +28,8 @@ def metrics_folder() -> Iterator[str]:
     A server locks its folder, and its forked workers share the lock. An empty folder may belong to a server that is
     about to lock it.
     """
-    has_room = os.access(MEMORY_FOLDER, os.W_OK) and shutil.disk_usage(MEMORY_FOLDER).free >= LEAST_ROOM
-    parent = MEMORY_FOLDER if has_room else gettempdir()
+    # A worker that counts in a file on a full disk is killed by SIGBUS.
+    parent = machine.SHARED_MEMORY if machine.shared_memory_bytes() >= _LEAST_ROOM else gettempdir()
     for left in Path(parent).glob(f"{_PREFIX}*"):
         with suppress(OSError), _locked(left, fcntl.LOCK_EX | fcntl.LOCK_NB):
             if any(left.iterdir()):

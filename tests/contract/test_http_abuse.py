@@ -197,6 +197,16 @@ def test_a_request_that_asks_for_another_protocol_is_answered_in_this_one(client
     assert answers.count(b'"id":"kept"') == 2
 
 
+@pytest.mark.parametrize("asking", ["Connection: close\r\n", "Connection: close, Upgrade\r\nUpgrade: h2c\r\n"])
+def test_a_request_that_closes_is_answered_whatever_follows_it(client: httpx.Client, asking: str) -> None:
+    request = f"GET /version HTTP/1.1\r\nHost: localhost\r\n{asking}\r\n".encode()
+    with connected(client) as connection:
+        connection.sendall(request * 2)
+        answers = b"".join(iter(lambda: connection.recv(65_536), b""))
+    assert answers.startswith(b"HTTP/1.1 200 OK")
+    assert answers.count(b"HTTP/1.1") == 1
+
+
 def test_a_client_that_does_not_finish_its_headers(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """It times out, whether it sends nothing or a byte now and then; a slow body does not."""
     monkeypatch.setattr(connections, "HEAD_TIMEOUT_S", 2)

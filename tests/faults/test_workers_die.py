@@ -13,7 +13,8 @@ from tempfile import gettempdir
 import psutil
 import pytest
 
-from retrieval.api import metrics_folder
+from retrieval import machine
+from retrieval.api.metrics_folder import metrics_folder
 from tests.faults.servers import Server
 from tests.faults.test_embedded_dies import add, fill, found
 from tests.folders import disk
@@ -99,8 +100,8 @@ def test_workers_count_elsewhere_where_shared_memory_has_no_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with disk(tmp_path / "shm", "1m"):
-        monkeypatch.setattr(metrics_folder, "MEMORY_FOLDER", str(tmp_path / "shm"))
-        with metrics_folder.metrics_folder() as folder:
+        monkeypatch.setattr(machine, "SHARED_MEMORY", tmp_path / "shm")
+        with metrics_folder() as folder:
             assert Path(folder).parent == Path(gettempdir())
 
 

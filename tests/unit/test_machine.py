@@ -82,7 +82,7 @@ def test_no_more_threads_than_a_share_of_the_processors_keeps_busy(
     """More would use up the quota at the start of each tenth of a second, and all would stop until the next."""
     groups(membership, files)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(16)}, raising=False)
-    monkeypatch.setattr(tuning, "_SHARED_MEMORY", Path("/none"))  # a small one allows no workers
+    monkeypatch.setattr(machine, "SHARED_MEMORY", Path("/none"))  # a small one allows no workers
     assert machine.processors() == processors
     assert tuning.tuned_settings()["max_parallel_maintenance_workers"] == str(min(4, processors - 1))
 

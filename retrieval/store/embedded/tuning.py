@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-from pathlib import Path
 from typing import LiteralString, NamedTuple
 
 from postgres.connection import Connection, fetch
-from retrieval.machine import memory_bytes, processors
+from retrieval.machine import memory_bytes, processors, shared_memory_bytes
 
 _MIB = 1024 * 1024
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  # only its size is asked
 
 _LEAST_SHARED_MEMORY = 16 * _MIB
 """What the server's processes use of it, several times over."""
@@ -63,15 +59,12 @@ def tuned_settings() -> dict[str, str]:
 
 def _shared_memory_type() -> str:
     """System V memory where Linux has no /dev/shm to write to, or a tiny one, as in some containers."""
-    if sys.platform != "linux":
-        return "posix"
-    has_room = os.access(_SHARED_MEMORY, os.W_OK) and shutil.disk_usage(_SHARED_MEMORY).free >= _LEAST_SHARED_MEMORY
-    return "posix" if has_room else "sysv"
+    return "sysv" if sys.platform == "linux" and shared_memory_bytes() < _LEAST_SHARED_MEMORY else "posix"
 
 
 def _build_workers(build_bytes: int) -> int:
     """Parallel workers for index builds: none if shared memory is too small for them, as in many containers."""
-    if _SHARED_MEMORY.is_dir() and shutil.disk_usage(_SHARED_MEMORY).free < 2 * build_bytes:
+    if 0 < shared_memory_bytes() < 2 * build_bytes:
         return 0
     return min(4, processors() - 1)
 

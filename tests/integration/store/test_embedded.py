@@ -16,8 +16,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from retrieval import machine
 from retrieval.errors import EmbeddedPostgresError
-from retrieval.store.embedded import tuning
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
 from tests.folders import database_folder, disk
 from tests.processes import PATIENCE_S
@@ -317,7 +317,7 @@ async def test_starts_where_shared_memory_has_no_folder(folder: Path, monkeypatc
     """Or a folder without room, as in some containers."""
     if sys.platform != "linux":
         pytest.skip("shared memory is a folder on Linux only")
-    monkeypatch.setattr(tuning, "_SHARED_MEMORY", folder / "none")
+    monkeypatch.setattr(machine, "SHARED_MEMORY", folder / "none")
     async with running(folder, settings=FAST) as url:
         assert one(url, "show dynamic_shared_memory_type") == "sysv"
 
