@@ -72,7 +72,7 @@ class AsyncClient:
                 many or long texts, gets some minutes more.
             retries: how often to retry after no answer, 429 or 503, with growing pauses, and only if sending the
                 request twice does the same as sending it once.
-            transport: sends requests by other means than the network; a fork needs a client with its own.
+            transport: sends requests by other means than the network; do not share it with a forked process.
         """
         self._namespace = namespace
         self._retries = retries

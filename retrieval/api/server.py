@@ -133,7 +133,7 @@ def _addresses(host: str, port: int | None = None) -> Sequence[tuple[Any, ...]]:
     except OSError as exc:
         raise SettingsError(f"Cannot listen on {host!r}: {exc.strerror}") from exc
     except UnicodeError as exc:  # such as an empty part between two dots
-        raise SettingsError(f"Cannot listen on {host!r}: it is no host's name") from exc
+        raise SettingsError(f"Cannot listen on {host!r}: it is not a valid host name") from exc
 
 
 class _Server(uvicorn.Server):

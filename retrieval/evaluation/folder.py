@@ -171,7 +171,7 @@ class EvaluationFolder:
 
     @property
     def skipped(self) -> int:
-        """The number of the others."""
+        """How many queries have no relevant memories."""
         return len(self.queries) - len(self.judged)
 
     @cached_property

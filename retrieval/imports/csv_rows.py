@@ -69,9 +69,9 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 
 
 def _rows(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str] | InvalidInput]]:
-    """The rows, each after the number of its last line, or of its first if nothing ends it.
+    """The rows, each after the number of its last line.
 
-    A broken one does not end the reading.
+    A broken one does not end the reading; it is named by its first line.
     """
     reader = csv.reader(chain(lines, [_END]), delimiter=separator)
     while True:
@@ -81,12 +81,12 @@ def _rows(lines: Iterable[str], separator: str) -> Iterator[tuple[int, list[str]
         except StopIteration:
             return
         except csv.Error as exc:
-            yield reader.line_num, InvalidInput(f"broken CSV: {exc}")
+            yield first, InvalidInput(f"broken CSV: {exc}")
             continue
         if row == [_END]:
             return
         if row and row[-1].endswith(_END):
-            yield first, InvalidInput("broken CSV: a quote of this row is never closed, and takes all that follows")
+            yield first, InvalidInput("broken CSV: a quote is never closed, so this row takes the rest of the file")
         else:
             yield reader.line_num, row
 

@@ -233,8 +233,8 @@ async def allocate_docs(conn: Connection, namespace: Namespace, docs: int) -> ra
         rows = await fetch(conn, _ALLOCATE, {"ns": namespace.ns, "docs": docs})
     except NumericValueOutOfRange as exc:
         raise Conflict(
-            f"namespace {namespace.name!r} has had the 2,147,483,647 writes that it can take; import its export into "
-            "another one"
+            f"namespace {namespace.name!r} has fewer than {docs:,} writes left of 2,147,483,647; "
+            "import its export into another one"
         ) from exc
     if not rows:
         raise NotFound(f"namespace {namespace.name!r} was deleted")

@@ -117,7 +117,7 @@ class TrivetVectorStore(VectorStore):
 
     @classmethod
     def from_documents(cls, documents: list[Document], embedding: Embeddings | None, **named: Any) -> Self:
-        """The same with documents; `named` are the other arguments of `from_texts`."""
+        """As `from_texts`, whose other arguments are `named`, with documents."""
         return super().from_documents(documents, embedding, **named)  # type: ignore[arg-type]  # passes it on
 
     @classmethod
