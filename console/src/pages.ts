@@ -74,7 +74,7 @@ export function usePages<T extends { id: string }>(
   const rows = (all ?? []).filter(({ id }) => !gone.has(id));
   const next = data?.next ?? undefined;
   const hasMore = next !== undefined;
-  const isEmpty = all !== undefined && rows.length === 0 && !hasMore;
+  const isEmpty = data !== undefined && all !== undefined && rows.length === 0 && !hasMore;
   const more = (): void => {
     firstNew.current = rows.length;
     setCursor(next);

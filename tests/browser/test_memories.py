@@ -587,5 +587,10 @@ def test_a_namespace_is_not_called_empty_once_the_first_page_is_deleted(console:
     page.get_by_role("button", name="Delete 50 memories").click()
     expect(page.locator(".memory-row")).to_have_count(0)
     expect(page.get_by_text("No memories yet")).to_have_count(0)
+    page.route("**/memories?*cursor=*", lambda route: route.abort(), times=1)
     page.get_by_role("button", name="Load more").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_text("No memories yet")).to_have_count(0)
+    page.get_by_role("button", name="Try again").click()
     expect(page.locator(".memory-row")).to_have_count(10)
+    console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
