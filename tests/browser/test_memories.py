@@ -93,6 +93,27 @@ def test_what_is_written_is_not_lost_without_a_question(console: Console) -> Non
     assert len(asked) == 4
 
 
+def test_what_is_stored_after_its_form_was_left_spares_the_next_form(console: Console) -> None:
+    httpx.put(f"{console.url}/v1/namespaces/left", json={}).raise_for_status()
+    page = console.open("memories?page=new", namespace="left")
+    answers, held = [True, False], list[Route]()
+    page.on("dialog", lambda dialog: dialog.accept() if answers.pop(0) else dialog.dismiss())
+    page.route("**/memories?*", lambda route: held.append(route), times=1)
+    text, add = page.get_by_label("Text"), page.get_by_role("button", name="Add", exact=True)
+    text.fill("The bell is silver.")
+    with page.expect_request("**/memories?*"):
+        add.click()
+    page.get_by_role("link", name="All memories").click()
+    page.get_by_role("link", name="Add", exact=True).click()
+    text.fill("Half a thought")
+    held[0].continue_()
+    expect(page.locator(".toasts")).to_contain_text("Added")
+    expect(text).to_have_value("Half a thought")
+    with page.expect_event("dialog"):
+        page.get_by_role("link", name="All memories").click()
+    expect(text).to_have_value("Half a thought")
+
+
 def test_a_new_statement_supersedes_an_old_one(console: Console) -> None:
     page = console.open("memories?page=new")
     page.get_by_label("Text").fill("The spare key hangs in the blue cupboard.")

@@ -83,7 +83,6 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
     setIsBusy(true);
     try {
       await onSubmit(changedFields(values, before));
-      setUnsaved(false);
     } catch (failure) {
       setError(failure instanceof SyntaxError ? new Error("The metadata is not valid JSON.") : (failure as Error));
       setIsBusy(false);
@@ -150,6 +149,7 @@ interface NewProps {
 /** A form for a new memory, also for one that supersedes another; afterwards it suggests outdated ones. */
 export function NewMemory({ namespace, supersedes, onStored }: NewProps) {
   const [added, setAdded] = useState<Added>();
+  const page = useRef<HTMLDivElement>(null);
   const former = useLoaded(
     async (signal) => (supersedes ? call<Memory>(within(namespace, "memories", supersedes), { signal }) : undefined),
     [namespace, supersedes],
@@ -160,10 +160,14 @@ export function NewMemory({ namespace, supersedes, onStored }: NewProps) {
     onStored();
     notify("Added");
     if (result!.may_supersede?.length) setAdded(result);
-    else go(href(namespace, "memories", result!.id));
+    else if (page.current) {
+      // A reader who has left by then may be writing something.
+      setUnsaved(false);
+      go(href(namespace, "memories", result!.id));
+    }
   };
   return (
-    <div class="page memory">
+    <div class="page memory" ref={page}>
       <p class="row links">
         <a href={href(namespace, "memories")}>All memories</a>
       </p>
