@@ -1,6 +1,6 @@
 // The current place, kept in the address after `#`: #/NAMESPACE/VIEW/ID?name=value
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 
 export interface Route {
   namespace: string;
@@ -46,15 +46,21 @@ export function setUnsaved(is: boolean): void {
   isUnsaved = is;
 }
 
+/** The number of the current entry in the history; unknown to browsers without the Navigation API. */
+const entryIndex = (): number | undefined => window.navigation?.currentEntry?.index;
+
 export function useRoute(): Route {
-  const [route, setRoute] = useState(() => parseRoute(location.hash));
+  const [{ hash }, show] = useState({ hash: location.hash });
   useEffect(() => {
-    let shown = location.hash;
+    let [shown, index] = [location.hash, entryIndex()];
     const follow = (): void => {
+      const now = entryIndex();
       if (isUnsaved && location.hash !== shown && !confirm("Leave without saving what you have written?")) {
-        history.pushState(null, "", shown); // the browser has left already
-      } else shown = location.hash;
-      setRoute(parseRoute(shown));
+        // The browser has left already.
+        if (now === undefined) history.pushState(null, "", shown);
+        else history.go(index! - now);
+      } else [shown, index] = [location.hash, now];
+      show({ hash: shown }); // again if declined: a field may show the other namespace
     };
     const leave = (event: Event): void => {
       if (isUnsaved) event.preventDefault();
@@ -66,5 +72,5 @@ export function useRoute(): Route {
       removeEventListener("beforeunload", leave);
     };
   }, []);
-  return route;
+  return useMemo(() => parseRoute(hash), [hash]);
 }

@@ -93,6 +93,22 @@ def test_what_is_written_is_not_lost_without_a_question(console: Console) -> Non
     assert len(asked) == 4
 
 
+def test_back_after_declined_links_leads_to_the_page_before_the_form(console: Console) -> None:
+    page = console.open("memories")
+    page.get_by_role("link", name="Add", exact=True).click()
+    page.get_by_label("Text").fill("Half a thought")
+    answers = [False, False, True]
+    page.on("dialog", lambda dialog: dialog.accept() if answers.pop(0) else dialog.dismiss())
+    for name in ("Graph", "Tune"):
+        link = page.get_by_role("link", name=name, exact=True)
+        link.click()
+        expect(page).to_have_url(re.compile("page=new"))
+        expect(link).to_be_focused()
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Memories")
+    assert answers == []
+
+
 def test_what_is_stored_after_its_form_was_left_spares_the_next_form(console: Console) -> None:
     httpx.put(f"{console.url}/v1/namespaces/left", json={}).raise_for_status()
     page = console.open("memories?page=new", namespace="left")
