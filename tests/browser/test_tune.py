@@ -145,6 +145,40 @@ def test_a_judgement_joins_the_list_without_reading_it_again(console: Console) -
     console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 
+def test_a_judgement_made_while_the_list_is_read_is_in_it_once(console: Console) -> None:
+    """Whether it was stored before or after the server read the list."""
+    path = f"{console.url}/v1/namespaces/meanwhile"
+    httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
+    page, held = console.page, list[Route]()
+    page.route("**/feedback?*", lambda route: held.append(route))
+    page.goto(f"{console.url}/#/meanwhile/tune")
+    page.get_by_label("Question to judge").fill("What colour is the kettle?")
+    page.keyboard.press("Enter")
+    for name in ("Relevant", "Not relevant"):
+        button = page.get_by_role("button", name=name, exact=True)
+        button.click()
+        expect(button).to_have_attribute("aria-pressed", "true")
+        if name == "Relevant":
+            read = [(route, route.fetch()) for route in held]
+    for route, answer in read:
+        route.fulfill(response=answer)
+    expect(page.get_by_text("2 judgements", exact=True)).to_be_visible()
+
+
+def test_a_whole_list_is_not_called_the_oldest(console: Console) -> None:
+    path = f"{console.url}/v1/namespaces/whole"
+    httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
+    with httpx.Client() as client:
+        for i in range(999):
+            client.post(f"{path}/feedback", json={"query": f"Question {i}?", "shown": ["m"], "relevant": ["m"]})
+    page = console.open("tune", namespace="whole")
+    expect(page.get_by_text("999 judgements", exact=True)).to_be_visible()
+    page.get_by_label("Question to judge").fill("What colour is the kettle?")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Relevant", exact=True).click()
+    expect(page.get_by_text("1,000 judgements", exact=True)).to_be_visible()
+
+
 def test_intents_are_those_that_the_namespace_gets(console: Console) -> None:
     """Its profile may have a classifier of its own."""
     page = console.open()

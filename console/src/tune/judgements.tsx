@@ -23,12 +23,11 @@ export function Judgements({ namespace }: { namespace: string }) {
   const [history] = useStored<string[]>(localStorage, `history.${namespace}`, []);
   const [question, setQuestion] = useState<string>();
   const [added, setAdded] = useState<Feedback[]>([]);
-  const feedback = loaded.data && [...added, ...loaded.data];
+  const read = new Set(loaded.data?.map(({ id }) => id));
+  const feedback = loaded.data && [...added.filter(({ id }) => !read.has(id)), ...loaded.data];
   const judged = new Set(feedback?.map(({ query }) => query));
   const open = history.filter((query) => !judged.has(query));
-  const store = (one: Feedback): void => {
-    if (loaded.data) setAdded((before) => [one, ...before]); // otherwise it is still to be read
-  };
+  const store = (one: Feedback): void => setAdded((before) => [one, ...before]);
   return (
     <section class="panel">
       <h2>Judgements</h2>
@@ -39,7 +38,7 @@ export function Judgements({ namespace }: { namespace: string }) {
       <LabelForm onAsk={setQuestion} suggestions={open.slice(0, 6)} />
       {question && <LabelList key={question} namespace={namespace} query={question} onStored={store} />}
       <Pending of={loaded} />
-      {feedback && <FeedbackTable namespace={namespace} feedback={feedback} />}
+      {feedback && <FeedbackTable namespace={namespace} feedback={feedback} isCut={read.size >= MOST} />}
     </section>
   );
 }
@@ -112,13 +111,19 @@ function LabelList({ namespace, query, onStored }: LabelListProps) {
   );
 }
 
-function FeedbackTable({ namespace, feedback }: { namespace: string; feedback: Feedback[] }) {
+interface FeedbackTableProps {
+  namespace: string;
+  feedback: Feedback[];
+  isCut: boolean;
+}
+
+function FeedbackTable({ namespace, feedback, isCut }: FeedbackTableProps) {
   if (feedback.length === 0) return <p class="soft">No judgements yet.</p>;
   return (
     <details open>
       <summary>
         {counted(feedback.length, "judgement", "judgements")}
-        {feedback.length >= MOST && " (oldest)"}
+        {isCut && " (oldest)"}
       </summary>
       <Scrolling label="Judgements">
         <Table
