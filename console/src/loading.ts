@@ -23,7 +23,7 @@ export function useLoaded<T>(load: (signal: AbortSignal) => Promise<T>, inputs: 
   }, inputs);
   useEffect(() => {
     const controller = new AbortController();
-    setState((before) => ({ ...(before.data === undefined ? {} : before), isLoading: true }));
+    setState(({ error, ...before }) => ({ ...before, ...(areOfInputs.current && { error }), isLoading: true }));
     load(controller.signal).then(
       (data) => {
         if (controller.signal.aborted) return;

@@ -12,6 +12,7 @@ from playwright.sync_api import Locator, Route, expect
 from retrieval.cli.demo import sample
 from retrieval.cli.tune import command as tune
 from tests.browser.conftest import NAMESPACE, Console
+from tests.serving import on_a_port, settings_for
 
 JUDGED = 12
 
@@ -91,6 +92,31 @@ def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
 def test_the_version_shown_is_marked(console: Console) -> None:
     page = console.open("tune")
     expect(page.get_by_role("button", name="Show")).to_have_attribute("aria-pressed", "true")
+
+
+def test_an_error_goes_with_the_version_that_it_is_about(
+    new_console: Callable[..., Console], database_url: str
+) -> None:
+    """Once another one is loading; in the meantime the former stays."""
+    with on_a_port(settings_for(database_url)) as address:
+        httpx.put(f"{address}/v1/namespaces/{NAMESPACE}", json={}).raise_for_status()
+        httpx.put(f"{address}/v1/profiles/default", json={"shrink": 0.5}).raise_for_status()
+        console = new_console(address)
+        page, held = console.open("tune"), list[Route]()
+        page.route("**/promote", lambda route: route.continue_(post_data={"version": 3}))  # it needs no gate's report
+        page.route("**/profiles/default?*", lambda route: route.abort())
+        page.route("**/profiles/default", lambda route: route.abort())
+        page.get_by_role("button", name="Promote").click()
+        error = page.get_by_role("alert").filter(has_text="from an earlier answer")
+        expect(error).to_be_visible()
+        page.route("**/profiles/default?*", lambda route: held.append(route))
+        with page.expect_request("**/profiles/default?*"):
+            page.get_by_role("button", name="Show").first.click()
+        expect(error).to_have_count(0)
+        held[0].continue_()
+        expect(page.get_by_role("button", name="Show").first).to_have_attribute("aria-pressed", "true")
+        page.close()
+    console.faults[:] = [fault for fault in console.faults if "ERR_FAILED" not in fault]
 
 
 def test_too_few_judgements_are_said(console: Console) -> None:
