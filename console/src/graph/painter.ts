@@ -150,17 +150,17 @@ export class Painter {
   }
 
   /**
-   * Names where they have room: of highlighted entities, then of the selected one's neighbours and of the most mentioned,
-   * as many as fit at this scale.
+   * Names of highlighted entities and, where they have room, of the selected one's neighbours and of the most mentioned, as
+   * many as fit at this scale.
    */
   #labels({ nodes, links }: GraphInView, view: View, lit: Lit): void {
     const context = this.#context;
     const bright = [...nodes.values()].filter(
       ({ id }) => lit.path.has(id) || id === lit.hovered || id === lit.selected,
     );
-    const beside = [...links.values()]
+    const beside = [...(nodes.size < 80 ? links.values() : [])]
       .filter(({ source, target }) => source.id === lit.selected || target.id === lit.selected)
-      .flatMap(({ source, target }) => (nodes.size < 80 ? [source, target] : []));
+      .flatMap(({ source, target }) => [source, target]);
     const named = [...nodes.values()].sort((a, b) => b.mentions - a.mentions).slice(0, 16 * view.scale ** 2 + 4);
     const size = 12 / view.scale;
     const [start, end] = [-1, 1].map((side) => ((side * this.canvas.clientWidth) / 2 - view.x) / view.scale);
