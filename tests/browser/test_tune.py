@@ -194,9 +194,9 @@ def test_a_judgement_made_while_the_list_is_read_is_in_it_once(console: Console)
 def test_a_whole_list_is_not_called_the_oldest(console: Console) -> None:
     path = f"{console.url}/v1/namespaces/whole"
     httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
-    with httpx.Client() as client:
-        for i in range(999):
-            client.post(f"{path}/feedback", json={"query": f"Question {i}?", "shown": ["m"], "relevant": ["m"]})
+    one = {"at": "2025-01-01", "query": "Why?", "relevant": ["m"], "irrelevant": [], "clicked": [], "ratings": {}}
+    stored = {"feedback": [{**one, "id": str(i)} for i in range(999)], "next_cursor": None}
+    console.page.route("**/feedback?*", lambda route: route.fulfill(json=stored))
     page = console.open("tune", namespace="whole")
     expect(page.get_by_text("999 judgements", exact=True)).to_be_visible()
     page.get_by_label("Question to judge").fill("What colour is the kettle?")
