@@ -153,14 +153,13 @@ async def create(conn: Connection, new: Namespace) -> Namespace:
     return created
 
 
-async def _find(conn: Connection, name: str) -> Namespace | None:
-    rows = await fetch(conn, _FIND, {"name": name})
+async def _find(conn: Connection, name: str, statement: LiteralString = _FIND) -> Namespace | None:
+    rows = await fetch(conn, statement, {"name": name})
     return _decoded(*rows[0]) if rows else None
 
 
 async def _lock_or_create(conn: Connection, name: str, embedder: EmbedderName) -> Namespace:
-    rows = await fetch(conn, _LOCK, {"name": name})
-    [row] = rows or await fetch(conn, _LOCK_OR_CREATE, {"name": name, "embedder": embedder})
+    [row] = await fetch(conn, _LOCK_OR_CREATE, {"name": name, "embedder": embedder})
     return _decoded(*row)
 
 
@@ -182,7 +181,7 @@ async def put(
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
     async with conn.transaction():
-        namespace = await _lock_or_create(conn, name, settings.embedder or embedder)
+        namespace = await _find(conn, name, _LOCK) or await _lock_or_create(conn, name, settings.embedder or embedder)
         language = settings.language or namespace.settings.language
         chosen = settings.embedder or namespace.settings.embedder
         if namespace.next_doc and namespace.settings.language != language:
