@@ -84,7 +84,7 @@ def explicit_weighting(mode: Mode, weights: LegWeights | None, profile: Profile)
     elif weights is not None:
         chosen, reason = {leg: float(getattr(weights, leg)) for leg in Leg}, "the request gave the weights"
     elif mode is Mode.HYBRID:
-        chosen, reason = profile.fixed.weights, f"the fixed weights of profile {profile.label}"
+        chosen, reason = profile.fixed.weights, _fixed_reason(profile)
     else:
         return None
     return Weighting(recipe=structs.replace(profile.fixed, weights=chosen), reason=reason)
@@ -117,9 +117,14 @@ def adaptive_weighting(prediction: IntentPrediction, profile: Profile) -> Weight
     return Weighting(recipe=recipe, reason=_mixed_reason(prediction, profile))
 
 
+def _fixed_reason(profile: Profile) -> str:
+    return f"the fixed weights of profile {profile.label}"
+
+
 def _mixed_reason(prediction: IntentPrediction, profile: Profile) -> str:
+    fixed = _fixed_reason(profile)
     if not profile.shrink:
-        return f"the fixed weights of profile {profile.label}"
+        return fixed
     likely = ", ".join(
         f"{intent.replace('_', ' ')} {share:.0%}"
         for intent, share in sorted(prediction.probabilities.items(), key=lambda item: -item[1])
@@ -127,12 +132,12 @@ def _mixed_reason(prediction: IntentPrediction, profile: Profile) -> str:
     )
     if prediction.in_domain < UNFAMILIAR:
         return (
-            f"the query's intent is {likely}, but the query is unlike the training queries, so the fixed weights of "
-            f"profile {profile.label} count more than those of these intents"
+            f"the query's intent is {likely}, but the query is unlike the training queries, so {fixed} count more than "
+            "those of these intents"
         )
     return (
-        f"the query's intent is {likely}; the weights of these intents are mixed in that proportion, and with the "
-        f"fixed weights of profile {profile.label} the less certain the intent is"
+        f"the query's intent is {likely}; the weights of these intents are mixed in that proportion, and with {fixed} "
+        "the less certain the intent is"
     )
 
 
