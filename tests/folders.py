@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import tempfile
@@ -14,7 +13,8 @@ from typing import Any
 
 import pytest
 
-_MEMORY = Path("/dev/shm")
+from retrieval.machine import SHARED_MEMORY, shared_memory_bytes
+
 _ROOM_BYTES = 4 << 30
 
 
@@ -24,8 +24,8 @@ def database_folder() -> Iterator[Path]:
 
     In memory if there is room: cloning a database takes 20 ms there, and 300 on some disks.
     """
-    fits = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES
-    folder = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir=_MEMORY if fits else "/tmp"))
+    fits = shared_memory_bytes() >= _ROOM_BYTES
+    folder = Path(tempfile.mkdtemp(prefix="trivet-tests-", dir=SHARED_MEMORY if fits else "/tmp"))
     folder.chmod(0o755)
     try:
         yield folder
