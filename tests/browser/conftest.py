@@ -27,6 +27,11 @@ from tests.serving import on_a_port, settings_for
 expect.set_options(timeout=PATIENCE_S * 1000)
 
 CHROMIUM = os.environ.get("TRIVET_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu"),
+    # Pages behind the address bar, which Chromium loads for each window: two thirds of its work in these tests.
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",
+]
 NAMESPACE = "shop"
 MESSAGES = 140
 NOTES_STAY = """{
@@ -80,9 +85,7 @@ def chromium(postgres_server: PostgresServer) -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium: apt install chromium, or set TRIVET_CHROMIUM")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"]
-        )
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
         browser.close()
 
