@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import itertools
 import os
 import pickle
@@ -20,6 +21,10 @@ import hypothesis
 import onnxruntime as ort
 import psycopg
 import pytest
+from cachetools import cached
+from litestar._signature import SignatureModel
+from litestar.utils.helpers import unwrap_partial
+from litestar.utils.signature import ParsedSignature
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
@@ -121,6 +126,21 @@ def certificates_are_read_once() -> Iterator[None]:
     """Each client of httpx reads all authorities' certificates, for 30 ms, and most tests make some."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("httpx._transports.default.create_ssl_context", cache(httpx.create_ssl_context))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def handlers_are_read_once() -> Iterator[None]:
+    """Litestar reads the signatures of all handlers for each application, two thirds of the time of making one."""
+
+    def code(handler: Callable[..., object]) -> object:
+        return inspect.unwrap(unwrap_partial(handler)).__code__
+
+    with pytest.MonkeyPatch.context() as patch:
+        from_fn = cached({}, key=lambda handler, _: code(handler))(ParsedSignature.from_fn)
+        create = cached({}, key=lambda **options: code(options["fn"]))(SignatureModel.create)
+        patch.setattr(ParsedSignature, "from_fn", from_fn)
+        patch.setattr(SignatureModel, "create", create)
         yield
 
 
