@@ -47,11 +47,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Results must not depend on how busy the machine is. The variable is for programs started by tests.
 os.environ.setdefault("TRIVET_LEG_TIMEOUT_S", str(PATIENCE_S))
 # Nor on the run: each uses the same examples. `--hypothesis-profile=search` tries others, to find what these miss.
-for name, is_always_the_same in (("search", False), ("trivet", True)):
+for name, is_always_the_same, examples in (("search", False, 200), ("trivet", True, 50)):
     hypothesis.settings.register_profile(
         name,
         deadline=None,
         derandomize=is_always_the_same,
+        max_examples=examples,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
 hypothesis.settings.load_profile("trivet")

@@ -198,7 +198,7 @@ def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
     return {name: array for name, array in found.items() if name not in copies}
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.lists(

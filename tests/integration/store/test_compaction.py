@@ -92,7 +92,7 @@ async def crashing(pool: Pool, ns: int, transaction: int) -> None:
         pass
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_any_history_leaves_the_postings_of_the_live_texts(pool: Pool, data: st.DataObject) -> None:
     """Appends, deletes, compactions; deletes in flight during compactions that commit or not; crashes."""

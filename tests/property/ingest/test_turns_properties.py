@@ -146,7 +146,7 @@ def workbench(postgres_server: PostgresServer) -> Iterator[Workbench]:
         yield opened
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=STEPS)
 def test_turns_follow_from_what_is_there(workbench: Workbench, steps: list[Add | Delete | Patch]) -> None:
     """Places, pointers and vectors after additions, edits, moves and deletes."""
@@ -166,7 +166,7 @@ POSITIONED = st.lists(st.integers(0, 12), min_size=1, max_size=14).map(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(turns=POSITIONED, data=st.data())
 def test_the_order_of_arrival_does_not_matter(
     workbench: Workbench, turns: list[MemoryInput], data: st.DataObject

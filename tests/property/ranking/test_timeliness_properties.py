@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 from numpy.typing import NDArray
@@ -27,7 +27,6 @@ def ranked(scores: list[float]) -> tuple[RankedCandidates, Candidates]:
     return RankedCandidates(numbers, scores, FusedOrder(numbers, scores)), candidates
 
 
-@settings(deadline=None, max_examples=50)
 @given(SCORES, FLAGS, st.booleans(), st.floats(0, 5))
 def test_the_order_keeps_all_and_never_changes_within_a_time(
     scores: list[float], of_time: NDArray[np.bool_], alone: bool, weight: float
@@ -41,7 +40,6 @@ def test_the_order_keeps_all_and_never_changes_within_a_time(
         assert [n for n in after.numbers if of_time[n] == of_it] == [n for n in before.numbers if of_time[n] == of_it]
 
 
-@settings(deadline=None, max_examples=50)
 @given(SCORES, FLAGS)
 def test_a_query_for_a_time_alone_gets_that_time_first(scores: list[float], of_time: NDArray[np.bool_]) -> None:
     before, candidates = ranked(scores)
@@ -52,7 +50,6 @@ def test_a_query_for_a_time_alone_gets_that_time_first(scores: list[float], of_t
     assert inside == sorted(inside, reverse=True)
 
 
-@settings(deadline=None, max_examples=50)
 @given(SCORES, FLAGS, st.integers(1, SLOTS))
 def test_what_a_leg_found_of_the_time_is_kept_and_the_rest_fills_up(
     scores: list[float], of_time: NDArray[np.bool_], count: int

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
@@ -97,7 +97,6 @@ def asked(path: Path, rows: NDArray[np.float32], **more: Any) -> NDArray[np.floa
     st.lists(st.lists(st.sampled_from((*THRESHOLDS, -9.0, 0.1, 7.5)), min_size=4, max_size=4), min_size=1, max_size=99),
     st.data(),
 )
-@settings(max_examples=60)
 def test_scores_are_those_of_onnx_runtime(
     tmp_path_factory: pytest.TempPathFactory, trees: list[Shape], values: list[list[float]], data: st.DataObject
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 from numpy.typing import NDArray
@@ -79,7 +79,6 @@ def plain(evidence: QueryPerformanceFeatures, known: CandidateInputs) -> tuple[D
 
 
 @given(st.integers(0, 10_000), st.integers(1, 150), st.booleans(), st.sampled_from(["", "vector", "bm25", "graph"]))
-@settings(max_examples=80)
 def test_features_of_candidates(seed: int, candidates: int, embedded: bool, lost: str) -> None:
     """Codes of speakers and sessions may be any numbers; a leg may have failed, or found memories deleted since."""
     some, rng = example(seed, candidates=candidates), np.random.default_rng(seed)
