@@ -134,12 +134,13 @@ def certificates_are_read_once() -> Iterator[None]:
 def handlers_are_read_once() -> Iterator[None]:
     """Litestar reads the signatures of all handlers for each application, two thirds of the time of making one."""
 
-    def code(handler: Callable[..., object]) -> object:
-        return inspect.unwrap(unwrap_partial(handler)).__code__
+    def place(handler: Callable[..., object]) -> object:
+        code = inspect.unwrap(unwrap_partial(handler)).__code__
+        return code.co_filename, code
 
     with pytest.MonkeyPatch.context() as patch:
-        from_fn = cached({}, key=lambda handler, _: code(handler))(ParsedSignature.from_fn)
-        create = cached({}, key=lambda **options: code(options["fn"]))(SignatureModel.create)
+        from_fn = cached({}, key=lambda handler, _: place(handler))(ParsedSignature.from_fn)
+        create = cached({}, key=lambda **options: place(options["fn"]))(SignatureModel.create)
         patch.setattr(ParsedSignature, "from_fn", from_fn)
         patch.setattr(SignatureModel, "create", create)
         yield

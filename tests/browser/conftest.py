@@ -29,7 +29,8 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 CHROMIUM = os.environ.get("TRIVET_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu"),
-    # Pages behind the address bar, which Chromium loads for each window: two thirds of its work in these tests.
+    # Pages behind the address bar, which Chromium loads for each window: half of its work in these tests. The switch
+    # replaces Playwright's own, which concerns what these pages do not use.
     "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup",
 ]
 NAMESPACE = "shop"
