@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import quote
@@ -153,14 +153,6 @@ def _telling(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             raise ToolError(str(exc).removeprefix("memories.0.")) from exc  # the one that `remember` stores
 
     return telling
-
-
-async def serve_stdio(
-    opening: AbstractAsyncContextManager[AsyncClient], namespace: str, *, base_url: str | None
-) -> None:
-    """Serve one namespace over standard input and output until the input ends."""
-    async with opening as client:
-        await server(client, lambda _: namespace, base_url=base_url or "trivet:").run_stdio_async()
 
 
 @asynccontextmanager

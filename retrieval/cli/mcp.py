@@ -6,17 +6,19 @@ import asyncio
 import logging
 import os
 import signal
-import sys
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from importlib.util import find_spec
-from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from retrieval.cli.options import example, namespace_option, settings_options
 from retrieval.settings import Settings
 from retrieval.store.namespaces import check_new_name
+
+if TYPE_CHECKING:
+    from trivet import AsyncClient
 
 
 @click.command(epilog=example("trivet mcp -n ana", "TRIVET_API_KEY=... trivet mcp -n ana --url https://memory.example"))
@@ -34,18 +36,35 @@ def command(settings: Settings, namespace: str, url: str | None) -> None:
     from trivet import AsyncClient
     from trivet.calls import url_of, without_user
     from trivet.in_process import opened
-    from trivet.mcp import serve_stdio
 
     logging.getLogger("httpx").setLevel(logging.WARNING)
     client = AsyncClient(url, settings.api_key) if url else opened(replace(settings, api_key=None))
-    shown = str(without_user(url_of(url))) if url else None
-    signal.signal(signal.SIGINT, _exit)  # asyncio's own handler waits for what it cancels
+    shown = str(without_user(url_of(url))) if url else "trivet:"
+    asyncio.run(_serve(client, namespace, shown))
+
+
+async def _serve(opening: AbstractAsyncContextManager[AsyncClient], namespace: str, base_url: str) -> None:
+    """Serve until the input ends, or a signal comes."""
+    from trivet.mcp import server
+
+    loop = asyncio.get_running_loop()
+    stopped = loop.create_future()
     try:
-        asyncio.run(serve_stdio(client, namespace, base_url=shown))
-    except SystemExit as exc:  # a signal; without `_exit`, the thread that reads standard input would be waited for
-        os._exit(exc.code if isinstance(exc.code, int) else 1)
+        async with opening as client:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) != signal.SIG_IGN:
+                    loop.add_signal_handler(number, _set, stopped, 128 + number)
+            serving = asyncio.create_task(server(client, lambda _: namespace, base_url=base_url).run_stdio_async())
+            await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if stopped.done():
+                serving.cancel()  # it answers no more
+            else:
+                await serving
+    finally:
+        if stopped.done():
+            os._exit(stopped.result())  # asyncio would wait for the thread that reads standard input
 
 
-def _exit(number: int, frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # a second Ctrl-C would end the process before its database
-    sys.exit(128 + number)
+def _set(future: asyncio.Future[int], value: int) -> None:
+    if not future.done():
+        future.set_result(value)

@@ -7,9 +7,10 @@ import logging
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
+from subprocess import PIPE
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -234,26 +235,63 @@ async def test_metadata_hide_no_field_of_a_memory(database_url: str) -> None:
             assert json.loads(await ask(assistant, "fetch", id="m1"))["metadata"] == {**fields, "mood": "glad"}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_them_while_their_input_stays_open(number: signal.Signals) -> None:
-    """Ctrl-C in a terminal, or an assistant that ends its tools; the database is closed."""
+@contextmanager
+def greeted(*command: str, **settings: str) -> Iterator[subprocess.Popen[str]]:
+    """A program of tools that has answered its first request, and whose input stays open."""
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    with new_data_dir() as data_dir:
-        command = (sys.executable, "-m", "trivet", "mcp", "-n", "ana")
-        settings = environment(TRIVET_DATA_DIR=str(data_dir))
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, env=settings, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            print(json.dumps(request), file=process.stdin, flush=True)
+    with subprocess.Popen(
+        (sys.executable, *command),
+        env=environment(**settings), cwd=ROOT, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        try:
+            tell(process, "initialize", hello, id=0)
             assert json.loads(process.stdout.readline())["result"]["serverInfo"]["name"] == "trivet"
-            process.send_signal(number)
-            try:
-                assert process.wait(PATIENCE_S) == 128 + number
-            finally:
-                process.kill()
+            tell(process, "notifications/initialized", {})
+            yield process
+        finally:
+            process.kill()
+
+
+def tell(process: subprocess.Popen[str], method: str, params: dict[str, Any], **more: int) -> None:
+    print(json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **more}), file=process.stdin, flush=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_them_while_their_input_stays_open(number: signal.Signals) -> None:
+    """Ctrl-C in a terminal, or an assistant that ends its tools: no running call fails, and the database is closed."""
+    with (
+        new_data_dir() as data_dir,
+        greeted("-m", "trivet", "mcp", "-n", "ana", TRIVET_DATA_DIR=str(data_dir)) as process,
+    ):
+        for call in range(1, 21):
+            arguments = {"text": f"Boat {call} is blue."}
+            tell(process, "tools/call", {"name": "remember", "arguments": arguments}, id=call)
+        process.send_signal(number)
+        assert process.wait(PATIENCE_S) == 128 + number
+        answers, errors = process.communicate()
+        assert '"isError":true' not in answers
+        assert errors == ""
         assert postgres_in(data_dir) == []
+
+
+def test_a_signal_ends_them_even_if_the_database_cannot_be_closed() -> None:
+    code = """
+import contextlib, trivet, trivet.in_process
+from retrieval.cli import main
+
+@contextlib.asynccontextmanager
+async def opened(settings):
+    async with trivet.AsyncClient("http://127.0.0.1:1") as client:
+        yield client
+    raise OSError("the folder is gone")
+
+trivet.in_process.opened = opened
+main(["mcp", "-n", "ana"])
+"""
+    with greeted("-c", code) as process:
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
 
 
 def test_a_namespace_that_cannot_be_is_refused_at_once() -> None:
