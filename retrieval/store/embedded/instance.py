@@ -25,7 +25,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
 from urllib.parse import quote, urlencode
 
 import psycopg
@@ -156,7 +155,7 @@ class EmbeddedPostgres:
 
         Yields the libpq URL of its database, which is not yet migrated; raises as `start` and `stop` do.
         """
-        with signals_raise():
+        with signals_raise(asyncio.get_running_loop()):
             try:
                 yield await asyncio.to_thread(self.start)
             finally:
@@ -276,14 +275,19 @@ def is_made(data_dir: Path) -> bool:
 
 
 @contextmanager
-def signals_raise() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into SystemExit unless they are handled or ignored, so that `finally` blocks run."""
+def signals_raise(loop: asyncio.AbstractEventLoop | None = None) -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into SystemExit unless they are handled or ignored, so that `finally` blocks run.
+
+    A running event loop raises it between the steps of tasks; within one it would be that task's failure.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def leave(signum: int, _frame: FrameType | None) -> NoReturn:
-        sys.exit(128 + signum)
+    def leave(signum: int, _frame: FrameType | None) -> None:
+        if loop is None:
+            sys.exit(128 + signum)
+        loop.call_soon_threadsafe(sys.exit, 128 + signum)
 
     fatal = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
     for number in fatal:

@@ -20,7 +20,7 @@ from retrieval import machine
 from retrieval.errors import EmbeddedPostgresError
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
 from tests.folders import database_folder, disk
-from tests.processes import PATIENCE_S
+from tests.processes import PATIENCE_S, python
 
 FAST = {"fsync": "off", "shared_buffers": "64MB"}
 
@@ -184,6 +184,26 @@ async def test_cancelled_while_it_starts_it_leaves_nothing_running(new_folder: P
         await task
     await asyncio.get_running_loop().shutdown_default_executor()  # in which it may be starting still
     assert servers(new_folder) == []
+
+
+def test_a_signal_within_a_task_is_no_failure_of_it(folder: Path) -> None:
+    code = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from retrieval.store.embedded.instance import running
+
+async def end():
+    os.kill(os.getpid(), signal.SIGTERM)
+
+async def main():
+    async with running(Path(sys.argv[1])):
+        ending = asyncio.create_task(end())
+        await asyncio.sleep(600)
+
+asyncio.run(main())
+"""
+    assert python("-c", code, folder, status=128 + signal.SIGTERM).stderr == ""
+    assert servers(folder) == []
 
 
 def test_two_processes_share_and_the_last_one_stops_it(folder: Path, started: list[subprocess.Popen[str]]) -> None:
