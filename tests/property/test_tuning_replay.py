@@ -22,6 +22,7 @@ from retrieval.tuning.grid import MIXTURES, RRF_KS, SHAPE, recipe_at, tabulate
 from retrieval.tuning.replay import CUTOFF, Recipes, adaptive_recipes, batch_of, quality, weights_of
 from retrieval.tuning.runs import DEPTHS, Rescoring, SavedQuery
 from retrieval.types.search import Leg
+from tests.examples import share_of_examples
 from tests.rankings import blended, ranking_of, weighted_rrf
 from tests.tuned import saved
 
@@ -101,7 +102,7 @@ class AsServed:
         return allowing_for_fragments(weighting, self.query.fragment_share).recipe
 
 
-@settings(max_examples=40)
+@settings(max_examples=share_of_examples(0.8))
 @given(st.integers(0, 10_000), st.sampled_from(DEPTHS), st.sampled_from([0.0, 0.4, 1.0]))
 def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, trust: float) -> None:
     rng = random.Random(seed)
@@ -128,7 +129,7 @@ def test_any_profile_is_replayed_as_it_would_be_served(seed: int, fan_out: int, 
     assert adaptive == pytest.approx([each.ndcg(each.adaptive()) for each in served], abs=1e-9)
 
 
-@settings(max_examples=5)
+@settings(max_examples=share_of_examples(0.1))
 @given(st.integers(0, 10_000))
 def test_the_table_holds_what_replaying_gives(seed: int) -> None:
     """At any recipe of the grid, with the weights moved towards the learned ones."""

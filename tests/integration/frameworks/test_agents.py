@@ -23,6 +23,7 @@ from pydantic_ai.models.test import TestModel as PydanticTestModel
 import trivet
 from retrieval.ids import uuid7
 from tests.connections import Connection, connections
+from tests.examples import share_of_examples
 from tests.serving import on_a_port, settings_for
 from trivet.integrations.openai_agents import PART_CHARS, TrivetSession
 from trivet.integrations.pydantic_ai import trivet_toolset
@@ -194,7 +195,7 @@ def test_any_items_come_back(database_url: str) -> None:
 
     with on_a_port(settings_for(database_url)) as url:
 
-        @settings(max_examples=10)
+        @settings(max_examples=share_of_examples(0.2))
         @given(st.lists(st.lists(items, max_size=3) | st.none(), max_size=5))
         def run(steps: list[list[Any] | None]) -> None:
             asyncio.run(check(url, steps))

@@ -24,6 +24,7 @@ from langgraph.store.memory import InMemoryStore
 import trivet
 from retrieval.ids import uuid7
 from tests.connections import Connection, connections
+from tests.examples import share_of_examples
 from trivet.integrations.langgraph import TrivetStore
 
 ANA, BEN = ("users", "ana"), ("users", "ben")
@@ -204,7 +205,7 @@ def read(store: BaseStore, op: Op) -> Any:
 def test_it_does_what_langgraphs_own_store_does(database_url: str) -> None:
     with trivet.open(database_url=database_url) as client:
 
-        @settings(max_examples=15)
+        @settings(max_examples=share_of_examples(0.3))
         @given(batches=batches)
         def check(batches: list[list[Op]]) -> None:
             store, own = TrivetStore(client, namespace=uuid7()), InMemoryStore()

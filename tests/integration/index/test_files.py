@@ -28,6 +28,7 @@ from retrieval.store import changes, entities, namespaces
 from retrieval.store.bm25 import postings
 from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
+from tests.examples import share_of_examples
 from tests.integration.index.test_registry import (
     ACTIONS,
     NAMES,
@@ -198,7 +199,7 @@ def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
     return {name: array for name, array in found.items() if name not in copies}
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share_of_examples(0.2), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     steps=st.lists(
         st.lists(

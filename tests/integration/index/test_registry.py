@@ -42,6 +42,7 @@ from retrieval.store.visibility import by_id, seen_by
 from retrieval.text.analysis import analyze, term_id
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, RelationInput
 from retrieval.types.search import Exclude, Filters, SearchRequest
+from tests.examples import share_of_examples
 from tests.graph_edges import latest_edges, weightiest_edges
 from tests.turns import hashed
 
@@ -303,7 +304,7 @@ async def act(process: Process, name: str, action: str, what: Any) -> None:
         assert action in ("delete", "patch")
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share_of_examples(0.4), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.lists(st.tuples(st.integers(0, 1), ACTIONS | SKIPS), min_size=1, max_size=3), max_size=10))
 async def test_after_any_history_it_is_as_if_read_anew(
     two: tuple[Process, Process], steps: list[list[tuple[int, tuple[str, Any]]]]

@@ -23,6 +23,7 @@ from retrieval.store.pool import Pool
 from retrieval.text.analysis import analyze, term_id
 from retrieval.types.memory import EntityInput, RelationInput
 from retrieval.types.namespace import NamespaceSettings
+from tests.examples import share_of_examples
 from tests.integration.index.test_registry import (
     ACTIONS,
     NAMES,
@@ -86,7 +87,7 @@ async def assert_as_in_steps(pool: Pool, name: str) -> None:
     assert postings_of(made.terms.postings(TERMS), made.memories.slots) == postings_of(expected, made.memories.slots)
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share_of_examples(0.4), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(ACTIONS, max_size=8))
 async def test_it_is_the_mirror_that_is_made_in_steps(process: Process, steps: list[tuple[str, Any]]) -> None:
     """With turns, relations, aliases and deleted memories among them, packed and not, in any script."""

@@ -19,6 +19,7 @@ from retrieval.store.bm25 import compaction
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import analyze, term_id
 from tests.bm25 import append, live_postings, remove
+from tests.examples import share_of_examples
 from tests.okapi import best
 
 WORDS = [first + second for first in "bcdfgklm" for second in ("ara", "eno", "ilu", "oma", "upe")]
@@ -82,7 +83,7 @@ async def test_ranking_equals_bm25s(pool: Pool, k1: float, b: float | None) -> N
             assert [found.get(doc, 0.0) for doc in texts] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share_of_examples(0.25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_any_history_scores_like_a_fresh_index(pool: Pool, data: st.DataObject) -> None:
     """After appends, deletes and compactions in any order it equals an index of the live texts."""

@@ -20,6 +20,7 @@ from retrieval.legs.entity_lookup import EntityLookup
 from retrieval.store import changes, entities
 from retrieval.types.memory import EntityInput
 from retrieval.types.search import SearchRequest
+from tests.examples import share_of_examples
 from tests.integration.index.test_registry import ACTIONS, NAMES, Process, Statements, act, memory, process, two
 from tests.linking import link
 
@@ -70,7 +71,7 @@ async def act_by_hand(process: Process, name: str, action: str, what: Any) -> No
                 await changes.record(conn, ns, [changes.ENTITIES])
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share_of_examples(0.6), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(st.tuples(st.integers(0, 1), ACTIONS | BY_HAND), max_size=10))
 async def test_after_any_change_it_is_what_the_database_says(
     two: tuple[Process, Process], steps: list[tuple[int, tuple[str, Any]]]

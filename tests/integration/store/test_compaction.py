@@ -24,6 +24,7 @@ from retrieval.store.migrate import bundled, migrate
 from retrieval.store.pool import Pool, open_pool
 from retrieval.text.analysis import analyze, term_id
 from tests.bm25 import append, live_postings, remove, without_vectors
+from tests.examples import share_of_examples
 
 WORDS = ["ara", "bele", "cita", "dono", "eru", "fala"]
 NAMESPACES = itertools.count(5_000)
@@ -92,7 +93,7 @@ async def crashing(pool: Pool, ns: int, transaction: int) -> None:
         pass
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share_of_examples(0.3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 async def test_any_history_leaves_the_postings_of_the_live_texts(pool: Pool, data: st.DataObject) -> None:
     """Appends, deletes, compactions; deletes in flight during compactions that commit or not; crashes."""

@@ -17,6 +17,7 @@ from retrieval.imports.formats import FORMATS, detect, read
 from retrieval.imports.records import ImportContext, SourceRecord
 from retrieval.types.memory import MemoryInput
 from tests import exports
+from tests.examples import share_of_examples
 from tests.exports import EXPORTS, zipped
 
 
@@ -49,7 +50,7 @@ def mutilated(data: bytes, edits: list[tuple[float, int, bytes]]) -> bytes:
 
 @pytest.mark.parametrize("name", EXPORTS)
 @given(edits=_edits)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of_examples(0.15))
 def test_a_mutilated_export_is_read_as_far_as_it_goes(name: str, edits: list[tuple[float, int, bytes]]) -> None:
     data = mutilated(small(name), edits)
     outcome(data, name.partition("-")[0])
@@ -59,7 +60,7 @@ def test_a_mutilated_export_is_read_as_far_as_it_goes(name: str, edits: list[tup
 
 @pytest.mark.parametrize("name", FORMATS)
 @given(data=st.binary(max_size=400), packed=st.booleans())
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of_examples(0.15))
 def test_no_bytes_at_all_make_a_reader_fail(name: str, data: bytes, packed: bool) -> None:
     if packed:
         files = dict.fromkeys(("conversations.json", "c/2024-01-01.json", "_chat.txt", "result.json", "x.csv"), data)
@@ -76,7 +77,7 @@ _json = st.recursive(
 
 @pytest.mark.parametrize("name", ["chatgpt", "claude", "telegram", "discord", "mem0", "zep", "hindsight", "jsonl"])
 @given(data=st.data())
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=share_of_examples(0.25))
 def test_values_of_another_type_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
     """The keys are the format's, with arbitrary values."""
     export = json.loads(_sample(name))

@@ -17,6 +17,7 @@ from retrieval.store.pool import Pool, open_pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters
 from tests.conftest import PostgresServer
+from tests.examples import share_of_examples
 from tests.turns import check_turns, hashed
 
 IDS = [f"{letter}{number}" for letter in "aBé" for number in range(4)]
@@ -146,7 +147,7 @@ def workbench(postgres_server: PostgresServer) -> Iterator[Workbench]:
         yield opened
 
 
-@settings(max_examples=30)
+@settings(max_examples=share_of_examples(0.6))
 @given(steps=STEPS)
 def test_turns_follow_from_what_is_there(workbench: Workbench, steps: list[Add | Delete | Patch]) -> None:
     """Places, pointers and vectors after additions, edits, moves and deletes."""
@@ -166,7 +167,7 @@ POSITIONED = st.lists(st.integers(0, 12), min_size=1, max_size=14).map(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=share_of_examples(0.4))
 @given(turns=POSITIONED, data=st.data())
 def test_the_order_of_arrival_does_not_matter(
     workbench: Workbench, turns: list[MemoryInput], data: st.DataObject

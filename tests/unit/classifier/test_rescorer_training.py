@@ -25,6 +25,7 @@ from classifier.traits import pack_traits
 from retrieval.evaluation.metrics import ndcg
 from retrieval.ranking.fusion import blend
 from retrieval.types.search import Leg
+from tests.examples import share_of_examples
 from tests.rankings import weighted_rrf
 from tests.rescorable import SETS, example, examples, learned, require_training, rescored
 
@@ -50,7 +51,7 @@ def fitted() -> FittedRescorer:
 
 
 @given(st.integers(0, 10_000), st.integers(1, 40), st.booleans())
-@settings(max_examples=25)
+@settings(max_examples=share_of_examples(0.5))
 def test_features_of_what_was_written_are_those_that_were_served(
     tmp_path_factory: pytest.TempPathFactory, seed: int, candidates: int, embedded: bool
 ) -> None:
@@ -245,7 +246,7 @@ def test_every_set_counts_alike_in_the_share_however_many_queries_it_has() -> No
 
 
 @given(st.integers(0, 10_000), st.integers(1, 60))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=share_of_examples(0.5))
 def test_the_quality_of_a_share_is_that_of_the_order_served(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
     fused = [f"m{at}" for at in rng.permutation(n)]

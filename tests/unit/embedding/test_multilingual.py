@@ -19,6 +19,7 @@ from retrieval.embedding.multilingual import MultilingualEmbedder
 from retrieval.embedding.onnx import MAX_WINDOWS
 from retrieval.errors import EmbedderMissing, ModelFileError
 from retrieval.types.namespace import DEFAULT_EMBEDDER
+from tests.examples import share_of_examples
 from tests.processes import PATIENCE_S
 
 pytest.importorskip(multilingual.PACKAGE)
@@ -137,7 +138,7 @@ async def test_a_query_counts_by_its_first_window(embedder: MultilingualEmbedder
     np.testing.assert_array_equal(await embedder.embed_query(long), await embedder.embed_query(first))
 
 
-@settings(max_examples=25)
+@settings(max_examples=share_of_examples(0.5))
 @given(st.text(max_size=400), st.integers(0, 2000))
 def test_windows_are_the_text(text: str, pieces: int) -> None:
     windows = multilingual.windows_of(text, lambda _: pieces)
@@ -164,7 +165,7 @@ def test_the_environment_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None
         assert os.environ.get("OMP_NUM_THREADS") == value
 
 
-@settings(max_examples=25)
+@settings(max_examples=share_of_examples(0.5))
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60))
 def test_normalising_leaves_nothing_for_the_tokenizer_to_spell_out(text: str) -> None:
     """It has room for four characters for each byte."""
