@@ -221,6 +221,7 @@ def _run_one(settings: Settings, listener: socket.socket) -> None:
     async def serve() -> None:
         async with Trivet.open(settings) as engine:
             server = _Server(config(create_app(settings, engine), settings), engine.postgres)
+            await asyncio.sleep(0)  # Ctrl-C so far ends it here: within the server it would be logged as a failed start
             logger.info("Listening on %s", settings.address)
             await server.serve(sockets=[listener])
 

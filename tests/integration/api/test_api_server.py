@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import logging
 import re
 import signal
 import time
@@ -11,8 +12,11 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from litestar import Litestar
 
-from retrieval.api.server import as_environment, check_exposure, listening
+from retrieval.api.app import create_app
+from retrieval.api.server import as_environment, check_exposure, listening, run
+from retrieval.engine import Trivet
 from retrieval.errors import SettingsError
 from retrieval.settings import Settings
 from tests.processes import PATIENCE_S, serving, until
@@ -34,6 +38,19 @@ def test_start_serve_stop(database_url: str, workers: int, stop: signal.Signals)
         server.process.send_signal(stop)
         assert server.process.wait(PATIENCE_S) == 0
         assert "Traceback" not in server.said()
+
+
+def test_ctrl_c_while_it_starts_is_no_failure(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def interrupted(settings: Settings, engine: Trivet) -> Litestar:
+        signal.raise_signal(signal.SIGINT)
+        return create_app(settings, engine)
+
+    monkeypatch.setattr("retrieval.api.app.create_app", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(Settings(database_url=database_url, port=0))
+    assert [each.message for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 def test_a_connection_is_kept_longer_than_clients_keep_it(database_url: str) -> None:
