@@ -318,7 +318,9 @@ def document_fields(text: str | None, path: PathLike[str] | str | None, fields: 
     _check_text(text)
     if path is not None:
         read = document_of(Path(path))
-        metadata = {**read.metadata, **fields.get("metadata", {})}
+        metadata = fields.get("metadata", {})
+        if isinstance(metadata, Mapping):  # the server refuses anything else
+            metadata = {**read.metadata, **metadata}
         known = {"id": read.id, "content_base64": read.content_base64, "media_type": read.media_type}
         return {**known, **fields, "metadata": metadata}
     return {"text": text, **fields, "id": fields.get("id") or uuid7()}

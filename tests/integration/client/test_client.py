@@ -328,6 +328,10 @@ def test_a_document_that_cannot_be_read_says_why(ana: trivet.Client, tmp_path: P
     for given in ({}, {"text": "a", "path": empty}):
         with pytest.raises(trivet.InvalidInput, match="a text or a path"):
             ana.add_document(**given)  # type: ignore[arg-type]
+    note = tmp_path / "note.txt"
+    note.write_text("Slugs ate the lettuce.")
+    with pytest.raises(trivet.InvalidInput, match="metadata: must be a JSON object, not null"):
+        ana.add_document(path=note, metadata=None)
 
 
 def test_more_than_one_batch_may_supersede(ana: trivet.Client) -> None:
