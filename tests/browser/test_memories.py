@@ -119,6 +119,7 @@ def test_what_is_stored_after_its_form_was_left_spares_the_next_form(console: Co
     text.fill("The bell is silver.")
     with page.expect_request("**/memories?*"):
         add.click()
+    expect(text).not_to_be_editable()  # what was typed now would be lost
     page.get_by_role("link", name="All memories").click()
     page.get_by_role("link", name="Add", exact=True).click()
     text.fill("Half a thought")

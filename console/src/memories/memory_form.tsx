@@ -92,17 +92,24 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
     <form class="memory-form panel" onSubmit={submit}>
       <label class="wide">
         <span>Text</span>
-        <textarea ref={text} rows={4} value={values.text} onInput={set("text")} required />
+        <textarea ref={text} rows={4} value={values.text} onInput={set("text")} readOnly={isBusy} required />
       </label>
       {FIELDS.map(([name, title, type]) => (
         <label key={name}>
           <span>{title}</span>
-          <input type={type as "text"} value={values[name]} onInput={set(name)} />
+          <input type={type as "text"} value={values[name]} onInput={set(name)} readOnly={isBusy} />
         </label>
       ))}
       <label class="wide">
         <span>Metadata (JSON)</span>
-        <textarea class="mono" rows={3} value={values.metadata} onInput={set("metadata")} spellcheck={false} />
+        <textarea
+          class="mono"
+          rows={3}
+          value={values.metadata}
+          onInput={set("metadata")}
+          readOnly={isBusy}
+          spellcheck={false}
+        />
       </label>
       {error && <Failure error={error} />}
       <p class="row wide">
