@@ -12,6 +12,7 @@ from retrieval.types.memory import MemoryInput as Memory
 from retrieval.types.search import ContextResponse, SearchResponse, SearchResult
 from trivet._async_client import AsyncClient
 from trivet._client import Client
+from trivet.analysis import terms
 from trivet.errors import (
     BodyTooLarge,
     Conflict,
@@ -52,5 +53,6 @@ __all__ = [
     "Unreachable",
     "aopen",
     "open",
+    "terms",
     "weighted_rrf",
 ]

@@ -129,6 +129,8 @@ def python() -> Iterator[str]:
             yield from _described(name, method, inspect.getdoc(method) or "")
     yield "## Merge rankings"
     yield from _described("trivet.weighted_rrf", trivet.weighted_rrf, inspect.getdoc(trivet.weighted_rrf) or "")
+    yield "## See the terms of a text"
+    yield from _described("trivet.terms", trivet.terms, inspect.getdoc(trivet.terms) or "")
     yield "## Errors\n\nAll of them are `trivet.TrivetError`."
     kinds = [(name, kind) for name, kind in vars(trivet).items() if inspect.isclass(kind) and name in trivet.__all__]
     rows = [(f"`{name}`", _line(kind.__doc__)) for name, kind in kinds if issubclass(kind, trivet.TrivetError)]
