@@ -43,6 +43,10 @@ _RECORD: LiteralString = """
     insert into trivet_migration (version, name, checksum) values (%(version)s, %(name)s, %(checksum)s)
 """
 _APPLIED: LiteralString = "select version, name, checksum from trivet_migration order by version"
+_ELSEWHERE: LiteralString = """
+    select nspname, current_schema() from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+    where pg_class.oid = to_regclass('trivet_migration') and nspname <> current_schema()
+"""
 _VECTOR_VERSIONS: LiteralString = """
     select coalesce(installed_version, default_version) from pg_available_extensions where name = 'vector'
 """
@@ -126,7 +130,8 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
         StoreUnavailable: the database cannot be reached, or goes away meanwhile.
         StoreError: a pooler makes connections share a session.
         MigrationError: the server is too old or has no pgvector, the database is not in UTF-8, its history does not
-            match (see `outstanding`), or a migration failed; earlier ones stay applied.
+            match (see `outstanding`), new tables would go into another schema than those that are there, or a migration
+            failed; earlier ones stay applied.
     """
     series = bundled() if series is None else series
     with translated():
@@ -138,6 +143,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
             try:
                 todo = outstanding(series, await _applied(db))
                 if todo:  # otherwise the database may be read-only
+                    await _check_schema(db)
                     await db.execute(_CREATE_TABLE)
             except psycopg.Error as exc:
                 raise MigrationError(f"cannot migrate the database {describe(url)}: {one_line(exc)}") from exc
@@ -172,6 +178,15 @@ async def _apply(db: Connection, migration: Migration) -> None:
 async def _applied(db: Connection) -> list[Applied]:
     [(exists,)] = await fetch(db, "select to_regclass('trivet_migration') is not null")
     return [Applied(*row) for row in await fetch(db, _APPLIED)] if exists else []
+
+
+async def _check_schema(db: Connection) -> None:
+    """Raise MigrationError if new tables would go into another schema than those that are there."""
+    for schema, first in await fetch(db, _ELSEWHERE):
+        raise MigrationError(
+            f"Trivet's tables are in the schema {schema!r}, but new ones would go into {first!r}: put {schema!r} first "
+            "in the search path or, if nothing is stored there, drop its table trivet_migration to begin anew"
+        )
 
 
 async def _check_server(db: Connection) -> None:

@@ -134,6 +134,20 @@ async def test_a_failing_migration_leaves_nothing_of_itself_and_all_before_it(em
     assert await migrate(empty_database_url, series=[FIRST, SECOND]) == [2]
 
 
+async def test_tables_are_not_split_between_two_schemas(empty_database_url: str) -> None:
+    await migrate(empty_database_url, series=[FIRST])
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("create schema own")
+    own = psycopg.conninfo.make_conninfo(empty_database_url, options="-csearch_path=own,public")
+    assert await migrate(own, series=[FIRST]) == []
+    with pytest.raises(MigrationError, match="tables are in the schema 'public', but new ones would go into 'own'"):
+        await migrate(own, series=[FIRST, SECOND])
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("drop table trivet_migration")
+    assert await migrate(own, series=[FIRST, SECOND]) == [1, 2]
+    assert tables(empty_database_url) == {"a", "b"}
+
+
 async def test_concurrent_runs_apply_each_migration_once(empty_database_url: str) -> None:
     slow = Migration(version=1, name="slow", sql="select pg_sleep(0.2); create table a (x integer)")
     results = await asyncio.gather(*(migrate(empty_database_url, series=[slow, SECOND]) for _ in range(6)))
