@@ -179,6 +179,11 @@ class _Workers(Multiprocess):
         super().init_processes()
         self._first = [*self.processes]
 
+    def terminate_all(self) -> None:
+        for listener in self.sockets:
+            listener.close()  # or new connections would wait here until the last worker has ended
+        super().terminate_all()
+
     def keep_subprocess_alive(self) -> None:
         if self._postgres is not None and self._postgres.is_lost:
             self.should_exit.set()

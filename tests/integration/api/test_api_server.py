@@ -6,6 +6,7 @@ import http.client
 import logging
 import re
 import signal
+import socket
 import time
 from contextlib import closing
 from urllib.parse import urlsplit
@@ -51,6 +52,30 @@ def test_ctrl_c_while_it_starts_is_no_failure(
     with pytest.raises(KeyboardInterrupt):
         run(Settings(database_url=database_url, port=0))
     assert [each.message for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+def test_it_accepts_no_connection_while_it_finishes_requests(database_url: str) -> None:
+    """None waits for workers that have stopped accepting: a proxy can turn to another server at once."""
+    with serving(TRIVET_DATABASE_URL=database_url, workers=2) as server:
+        target = httpx.URL(server.url)
+        address = (target.host, target.port or 0)
+
+        def is_refused() -> bool:
+            try:
+                socket.create_connection(address, PATIENCE_S).close()
+            except ConnectionRefusedError:
+                return True
+            return False
+
+        with socket.create_connection(address, PATIENCE_S) as wire:
+            head = f"POST /v1/namespaces/a/memories/bulk HTTP/1.1\r\nHost: {target.host}\r\nContent-Length: 19\r\n"
+            wire.sendall(head.encode() + b"Content-Type: application/x-ndjson\r\nExpect: 100-continue\r\n\r\n")
+            assert wire.recv(1_000).startswith(b"HTTP/1.1 100")
+            server.process.terminate()
+            until(is_refused)
+            wire.sendall(b'{"text": "A boat."}')
+            assert wire.recv(1_000).startswith(b"HTTP/1.1 200")
+        assert server.process.wait(PATIENCE_S) == 0
 
 
 def test_a_connection_is_kept_longer_than_clients_keep_it(database_url: str) -> None:
