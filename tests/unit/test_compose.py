@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from hatch_build import PACKAGES
+from retrieval.api.server import GRACE_S
 from tests.processes import ROOT
 
 
@@ -52,6 +53,11 @@ def test_the_server_waits_for_a_healthy_database_and_is_published_on_loopback_on
     assert services["trivet"]["ports"] == ["127.0.0.1:8321:8321"]
     assert services["trivet"]["environment"]["TRIVET_HOST"] == "0.0.0.0"
     assert "/health/ready" in " ".join(services["trivet"]["healthcheck"]["test"])
+
+
+def test_the_server_is_not_killed_while_it_finishes_requests(services: dict[str, Any]) -> None:
+    """Docker's own ten seconds would end before those, and before the database is left."""
+    assert int(services["trivet"]["stop_grace_period"].removesuffix("s")) > GRACE_S
 
 
 def test_the_image_has_what_the_wheel_is_built_from() -> None:
