@@ -77,7 +77,7 @@ _free = function("trivet_walk_free", Array)
 _rows = function("trivet_walk_rows", Array, result=_INT)
 _columns = function("trivet_walk_columns", Array, result=_INT)
 _begin = function("trivet_walk_begin", Array, *_EDGES, Array, Array, Array, _INT, _INT, _INT, result=_INT)
-_anchor = function("trivet_walk_anchor", Array, Array, Array, _INT)
+_anchor = function("trivet_walk_anchor", Array, Array, Array, _INT, result=_INT)
 _best = function("trivet_walk_best", Array, _INT, Array, Array, result=_INT)
 _onward = function("trivet_walk_onward", Array, *_EDGES, Array, Array, _INT, Array, Array, _INT, _FLOAT,
                    _INT, _INT, _INT, _INT, _INT, _INT, result=_INT)  # fmt: skip

@@ -17,6 +17,7 @@ typedef struct {
 typedef struct {
     int64_t doc;
     double anchored; /* strength as an anchor, 0 if none */
+    double pull;     /* activation by the last hop, 0 if that did not meet it */
     int32_t ways;    /* index of the first edge */
 } row;
 
@@ -26,32 +27,19 @@ typedef struct {
 } way;
 
 typedef struct {
-    double pull;
-    int64_t doc;
-    int32_t ways, row;
-} candidate;
-
-typedef struct {
-    int64_t *keys;
-    int32_t *places;
-    int64_t mask;
-} table;
-
-typedef struct {
     double key;
     int64_t number;
-    int32_t at, joined;
+    int32_t mentions, joined;
 } ranked;
 
 typedef struct {
-    double memories;
-    int64_t most_nodes, n_seeds, n_columns, n_rows, n_ways, most_ways, n_latest;
+    double memories, greatest; /* `greatest` is the last hop's greatest pull, also of memories without room */
+    int64_t most_nodes, n_seeds, n_columns, n_rows, n_met, n_ways, most_ways, mask;
     int32_t hops;
     column *columns;
-    row *rows;
+    row *rows; /* those met since `reserve` follow, up to n_met */
     way *ways;
-    candidate *latest; /* memories met by the last hop, with or without room for them */
-    table row_of;
+    int32_t *places; /* hash table of the rows' indices */
 } trivet_walk;
 
 static int64_t room_of(const trivet_walk *walk) {
@@ -59,31 +47,41 @@ static int64_t room_of(const trivet_walk *walk) {
     return room > 0 ? room : 0;
 }
 
-/* A hash table with room for `most` keys. */
-static int table_make(table *made, int64_t most) {
-    int64_t size = 16;
+/* The place of a memory's index in the hash table; it holds NONE for a new one. */
+static int32_t *place_of(const trivet_walk *walk, int64_t doc) {
+    uint64_t hash = (uint64_t)doc * 0x9e3779b97f4a7c15u;
+    int64_t at = (int64_t)(hash >> 32) & walk->mask;
+    while (walk->places[at] != NONE && walk->rows[walk->places[at]].doc != doc) at = (at + 1) & walk->mask;
+    return walk->places + at;
+}
+
+/* Make room to meet that many memories, and index those kept so far; 0 if out of memory. */
+static int reserve(trivet_walk *walk, int64_t more) {
+    int64_t most = walk->n_rows + more, size = 16;
     while (size < 2 * most) size *= 2;
-    made->mask = size - 1;
-    made->keys = malloc((size_t)size * sizeof *made->keys);
-    made->places = malloc((size_t)size * sizeof *made->places);
-    if (!made->keys || !made->places) return 0;
-    memset(made->places, 0xff, (size_t)size * sizeof *made->places);
+    row *rows = realloc(walk->rows, (size_t)(most + 1) * sizeof *rows);
+    if (rows) walk->rows = rows;
+    int32_t *places = realloc(walk->places, (size_t)size * sizeof *places);
+    if (places) walk->places = places;
+    if (!rows || !places) return 0;
+    walk->n_met = walk->n_rows, walk->mask = size - 1;
+    memset(places, 0xff, (size_t)size * sizeof *places);
+    for (int32_t at = 0; at < walk->n_rows; at++) *place_of(walk, rows[at].doc) = at;
     return 1;
 }
 
-static void table_free(table *made) {
-    free(made->keys);
-    free(made->places);
+/* The row of a memory, which is added after the others if it is new. */
+static row *row_of(trivet_walk *walk, int64_t doc) {
+    int32_t *place = place_of(walk, doc);
+    if (*place == NONE) {
+        *place = (int32_t)walk->n_met;
+        walk->rows[walk->n_met++] = (row){doc, 0, 0, NONE};
+    }
+    return walk->rows + *place;
 }
 
-/* The slot of a key's index. For a new key it holds NONE, and takes no room until it is set. */
-static int32_t *table_at(table *within, int64_t key) {
-    uint64_t hash = (uint64_t)key * 0x9e3779b97f4a7c15u;
-    int64_t at = (int64_t)(hash >> 32) & within->mask;
-    while (within->places[at] != NONE && within->keys[at] != key) at = (at + 1) & within->mask;
-    within->keys[at] = key;
-    return within->places + at;
-}
+/* Keep the first of the rows met, as far as there is room. */
+static void keep(trivet_walk *walk) { walk->n_rows += lesser(walk->n_met - walk->n_rows, room_of(walk)); }
 
 /* By descending key, then by ascending number. */
 static int is_before(const ranked *one, const ranked *other) {
@@ -92,26 +90,11 @@ static int is_before(const ranked *one, const ranked *other) {
 
 TRIVET_DEFINE_SORT(sort, ranked, is_before)
 
-/* The nodes that a hop meets; allocated once, for the maximum. */
-typedef struct {
-    candidate *met;
-    int64_t n_met;
-    table place_of;
-    ranked *order;
-} harvest;
-
-static int harvest_make(harvest *made, int64_t most) {
-    made->n_met = 0;
-    made->met = malloc((size_t)(most + 1) * sizeof *made->met);
-    made->order = malloc((size_t)(most + 1) * sizeof *made->order);
-    return table_make(&made->place_of, most) && made->met && made->order;
+static int is_more_pulled(const row *one, const row *other) {
+    return one->pull > other->pull || (one->pull == other->pull && one->doc < other->doc);
 }
 
-static void harvest_free(harvest *made) {
-    free(made->met);
-    free(made->order);
-    table_free(&made->place_of);
-}
+TRIVET_DEFINE_SORT(sort_rows, row, is_more_pulled)
 
 /* Add an edge to a list unless it has one to that entity; 0 if out of memory. */
 static int tie(trivet_walk *walk, int32_t *ways, int32_t to, double weight) {
@@ -132,47 +115,24 @@ static int tie(trivet_walk *walk, int32_t *ways, int32_t to, double weight) {
     return 1;
 }
 
-static int meet(trivet_walk *walk, harvest *within, int64_t doc, int32_t of, double weight) {
-    int32_t *place = table_at(&within->place_of, doc);
-    if (*place == NONE) {
-        *place = (int32_t)within->n_met;
-        within->met[within->n_met++] = (candidate){0, doc, NONE, NONE};
-    }
-    return tie(walk, &within->met[*place].ways, of, weight);
-}
-
 static double weight_of(const trivet_walk *walk, const way *edge) {
     return edge->weight * walk->columns[edge->column].rarity;
 }
 
-/* Add the memories that a hop met and their edges, the most activated first, as far as there is room. */
-static int settle(trivet_walk *walk, harvest *within) {
-    int64_t fresh = 0;
-    for (int64_t at = 0; at < within->n_met; at++) {
-        candidate *each = within->met + at;
+/* Activate the memories that a hop met; of new ones keep the most activated. */
+static void settle(trivet_walk *walk) {
+    walk->greatest = 0;
+    for (row *each = walk->rows; each < walk->rows + walk->n_met; each++) {
+        each->pull = 0;
         for (int32_t edge = each->ways; edge != NONE; edge = walk->ways[edge].next) {
             const column *to = walk->columns + walk->ways[edge].column;
             if (to->hop == walk->hops) each->pull += weight_of(walk, walk->ways + edge) * to->strength;
         }
-        each->row = *table_at(&walk->row_of, each->doc);
-        if (each->row == NONE)
-            within->order[fresh++] = (ranked){each->pull, each->doc, (int32_t)at, 0};
-        else
-            for (int32_t edge = each->ways; edge != NONE; edge = walk->ways[edge].next)
-                if (!tie(walk, &walk->rows[each->row].ways, walk->ways[edge].column, walk->ways[edge].weight)) return 0;
+        if (each->pull > walk->greatest) walk->greatest = each->pull;
     }
-    sort(within->order, fresh);
-    fresh = lesser(fresh, room_of(walk));
-    for (int64_t at = 0; at < fresh; at++) {
-        candidate *each = within->met + within->order[at].at;
-        each->row = (int32_t)walk->n_rows;
-        *table_at(&walk->row_of, each->doc) = each->row;
-        walk->rows[walk->n_rows++] = (row){each->doc, 0, each->ways};
-    }
-    free(walk->latest);
-    walk->latest = within->met, walk->n_latest = within->n_met, within->met = NULL;
+    sort_rows(walk->rows + walk->n_rows, walk->n_met - walk->n_rows);
+    keep(walk);
     walk->hops++;
-    return 1;
 }
 
 static void join(trivet_walk *walk, int64_t entity, int64_t mentions, double strength, int bridge) {
@@ -185,8 +145,7 @@ void trivet_walk_free(trivet_walk *walk) {
     free(walk->columns);
     free(walk->rows);
     free(walk->ways);
-    free(walk->latest);
-    table_free(&walk->row_of);
+    free(walk->places);
     free(walk);
 }
 
@@ -196,9 +155,8 @@ trivet_walk *trivet_walk_new(int64_t memories, int64_t most_nodes) {
     if (!walk) return NULL;
     walk->memories = (double)memories, walk->most_nodes = most_nodes, walk->most_ways = 1024;
     walk->columns = malloc((size_t)(most_nodes + 1) * sizeof *walk->columns);
-    walk->rows = malloc((size_t)(most_nodes + 1) * sizeof *walk->rows);
     walk->ways = malloc((size_t)walk->most_ways * sizeof *walk->ways);
-    if (table_make(&walk->row_of, most_nodes) && walk->columns && walk->rows && walk->ways) return walk;
+    if (walk->columns && walk->ways) return walk;
     trivet_walk_free(walk);
     return NULL;
 }
@@ -208,38 +166,29 @@ int64_t trivet_walk_rows(const trivet_walk *walk) { return walk->n_rows; }
 int64_t trivet_walk_columns(const trivet_walk *walk) { return walk->n_columns; }
 
 /* Edges from the memories met so far to hubs: seeds with so many mentions that only the latest were taken. */
-static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, harvest *within, int64_t most) {
+static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, int64_t most) {
     int64_t n_hubs = 0;
     for (int64_t at = 0; at < walk->n_columns; at++) n_hubs += walk->columns[at].mentions > most;
     if (!n_hubs || walk->n_columns == 1) return 1;
-    int64_t n_kept = lesser(within->n_met, walk->most_nodes);
     int64_t *codes = malloc((size_t)(n_hubs * graph->n_segments + 1) * sizeof *codes); /* of the hubs, per segment */
     int32_t *hubs = malloc((size_t)n_hubs * sizeof *hubs);
-    trivet_ways *ways = malloc((size_t)(n_kept + 1) * sizeof *ways);
+    trivet_ways *ways = malloc((size_t)(walk->n_met + 1) * sizeof *ways);
     int done = codes && hubs && ways;
     n_hubs = 0;
     for (int32_t at = 0; done && at < walk->n_columns; at++)
         if (walk->columns[at].mentions > most) hubs[n_hubs++] = at;
     for (int64_t at = 0; done && at < n_hubs * graph->n_segments; at++)
         codes[at] = trivet_code_of(graph->segments + at / n_hubs, walk->columns[hubs[at % n_hubs]].entity);
-    for (int64_t at = 0; at < within->n_met; at++) { /* ties: latest first */
-        double sum = 0;
-        for (int32_t edge = within->met[at].ways; edge != NONE; edge = walk->ways[edge].next)
-            sum += walk->columns[walk->ways[edge].column].strength * walk->ways[edge].weight;
-        within->order[at] = (ranked){sum, -within->met[at].doc, (int32_t)at, 0};
-    }
-    if (within->n_met > walk->most_nodes) sort(within->order, within->n_met);
-    for (int64_t at = 0; done && at < n_kept; at++) { /* prefetch, as none of it is cached */
-        ways[at] = trivet_ways_of(graph, within->met[within->order[at].at].doc, walk->most_nodes);
+    for (int64_t at = 0; done && at < walk->n_met; at++) { /* prefetch, as none of it is cached */
+        ways[at] = trivet_ways_of(graph, walk->rows[at].doc, walk->most_nodes);
         for (int64_t edge = 0; edge < ways[at].count; edge += 16) __builtin_prefetch(ways[at].codes + edge);
     }
-    for (int64_t at = 0; done && at < n_kept; at++) {
+    for (int64_t at = 0; done && at < walk->n_met; at++) {
         const int64_t *of_hubs = codes + (ways[at].count ? ways[at].segment - graph->segments : 0) * n_hubs;
         for (int64_t edge = 0; edge < ways[at].count; edge++)
             for (int64_t hub = 0; done && hub < n_hubs; hub++)
                 if (ways[at].codes[edge] == of_hubs[hub])
-                    done = tie(walk, &within->met[within->order[at].at].ways, hubs[hub],
-                               ways[at].segment->levels[ways[at].weights[edge]]);
+                    done = tie(walk, &walk->rows[at].ways, hubs[hub], ways[at].segment->levels[ways[at].weights[edge]]);
     }
     free(codes);
     free(hubs);
@@ -248,14 +197,15 @@ static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, harvest *with
 }
 
 static int meet_latest(trivet_walk *walk, const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
-                       harvest *within, int64_t first_column, int64_t scanned, int64_t most) {
+                       int64_t first_column, int64_t scanned, int64_t most) {
     int64_t *docs = malloc((size_t)(most + 1) * sizeof *docs);
     double *weights = malloc((size_t)(most + 1) * sizeof *weights);
     int done = docs && weights;
     for (int64_t of = first_column; done && of < walk->n_columns; of++) {
         int64_t found = trivet_latest_of(graph, eligible, n_eligible, walk->columns[of].entity, scanned, most, docs,
                                          weights);
-        for (int64_t at = 0; done && at < found; at++) done = meet(walk, within, docs[at], (int32_t)of, weights[at]);
+        for (int64_t at = 0; done && at < found; at++)
+            done = tie(walk, &row_of(walk, docs[at])->ways, (int32_t)of, weights[at]);
     }
     free(docs);
     free(weights);
@@ -268,50 +218,38 @@ int64_t trivet_walk_begin(trivet_walk *walk, const trivet_graph *graph, const ui
                           int64_t scanned, int64_t most) {
     walk->n_seeds = n_seeds = lesser(n_seeds, room_of(walk));
     for (int64_t at = 0; at < n_seeds; at++) join(walk, entities[at], mentions[at], scores[at], 0);
-    harvest met = {0};
-    int done = harvest_make(&met, n_seeds * most) &&
-               meet_latest(walk, graph, eligible, n_eligible, &met, 0, scanned, most) &&
-               meet_hubs(walk, graph, &met, most) && settle(walk, &met);
-    harvest_free(&met);
-    return done ? 0 : NONE;
+    if (!reserve(walk, n_seeds * most) || !meet_latest(walk, graph, eligible, n_eligible, 0, scanned, most) ||
+        !meet_hubs(walk, graph, most))
+        return NONE;
+    settle(walk);
+    return 0;
 }
 
 /* Restart the walk at some memories, as far as there is room. */
-void trivet_walk_anchor(trivet_walk *walk, const int64_t *docs, const double *strengths, int64_t n_docs) {
-    int64_t room = room_of(walk);
-    for (int64_t at = 0; at < n_docs; at++) {
-        int32_t *place = table_at(&walk->row_of, docs[at]);
-        if (*place == NONE) {
-            if (!room) continue;
-            room--;
-            *place = (int32_t)walk->n_rows;
-            walk->rows[walk->n_rows++] = (row){docs[at], 0, NONE};
-        }
-        walk->rows[*place].anchored = strengths[at];
-    }
+int64_t trivet_walk_anchor(trivet_walk *walk, const int64_t *docs, const double *strengths, int64_t n_docs) {
+    if (!reserve(walk, n_docs)) return NONE;
+    for (int64_t at = 0; at < n_docs; at++) row_of(walk, docs[at])->anchored = strengths[at];
+    keep(walk);
+    return 0;
 }
 
 /* The memories most activated by the last hop, with activation in (0, 1]; returns their number, at most `count`. */
 int64_t trivet_walk_best(const trivet_walk *walk, int64_t count, int64_t *docs, double *pulls) {
-    ranked *order = malloc((size_t)(walk->n_latest + 1) * sizeof *order);
+    ranked *order = malloc((size_t)(walk->n_rows + 1) * sizeof *order);
     if (!order) return NONE;
-    double greatest = 0;
     int64_t found = 0;
-    for (int64_t at = 0; at < walk->n_latest; at++) {
-        const candidate *each = walk->latest + at;
-        if (each->pull > greatest) greatest = each->pull;
-        if (each->row != NONE && each->pull > 0) order[found++] = (ranked){each->pull, each->doc, 0, 0};
-    }
+    for (int64_t at = 0; at < walk->n_rows; at++)
+        if (walk->rows[at].pull > 0) order[found++] = (ranked){walk->rows[at].pull, walk->rows[at].doc, 0, 0};
     sort(order, found);
     count = lesser(found, count);
-    for (int64_t at = 0; at < count; at++) docs[at] = order[at].number, pulls[at] = order[at].key / greatest;
+    for (int64_t at = 0; at < count; at++) docs[at] = order[at].number, pulls[at] = order[at].key / walk->greatest;
     free(order);
     return count;
 }
 
 /* Candidates of a hop: the entities most activated by some memories, and those joined by relations. */
 typedef struct {
-    ranked *pulled; /* key: pull, later strength; number: entity; at: its mentions; joined: by a relation */
+    ranked *pulled; /* key: pull, later strength; number: entity; joined: by a relation */
     int64_t count;
 } fan;
 
@@ -360,7 +298,6 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
                            int64_t looked, int64_t scanned, int64_t most, int64_t cap, int64_t from_anchors) {
     int64_t widest = n_top * looked + n_joined, came = 0;
     fan found = {malloc((size_t)(widest + 1) * sizeof *found.pulled), 0};
-    harvest met = {0};
     int done = found.pulled != NULL;
     if (!done) goto end;
     pull(walk, graph, top, strengths, n_top, looked, 3 * entities / 2, &found);
@@ -371,7 +308,7 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
         int64_t mentions = trivet_mentions_of(graph, each.number, cap);
         if (mentions < 2 && !each.joined) continue;
         each.key *= log(1 + memories / (double)(mentions > 1 ? mentions : 1));
-        each.at = (int32_t)mentions;
+        each.mentions = (int32_t)mentions;
         found.pulled[kept++] = each;
     }
     sort(found.pulled, kept);
@@ -382,22 +319,22 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
     came = lesser(kept, room_of(walk));
     for (int64_t at = 0; at < came; at++) {
         ranked each = found.pulled[at];
-        join(walk, each.number, each.at, each.key / strongest, each.joined || from_anchors);
+        join(walk, each.number, each.mentions, each.key / strongest, each.joined || from_anchors);
     }
     came = kept;
-    done = harvest_make(&met, lesser(kept, walk->n_columns) * most + n_top) &&
-           meet_latest(walk, graph, eligible, n_eligible, &met, first_column, scanned, most);
+    done = reserve(walk, (walk->n_columns - first_column) * most + n_top) &&
+           meet_latest(walk, graph, eligible, n_eligible, first_column, scanned, most);
     for (int64_t at = 0; done && at < n_top; at++) {
         trivet_ways ways = trivet_ways_of(graph, top[at], looked);
         for (int64_t edge = 0; done && edge < ways.count; edge++) {
             int64_t entity;
             int32_t to = trivet_entity_at(&ways, edge, &entity) ? column_of(walk, entity) : NONE;
-            if (to != NONE) done = meet(walk, &met, top[at], to, ways.segment->levels[ways.weights[edge]]);
+            if (to != NONE)
+                done = tie(walk, &row_of(walk, top[at])->ways, to, ways.segment->levels[ways.weights[edge]]);
         }
     }
-    done = done && settle(walk, &met);
+    if (done) settle(walk);
 end:
-    harvest_free(&met);
     free(found.pulled);
     return done ? came : NONE;
 }

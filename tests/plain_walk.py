@@ -49,12 +49,8 @@ class PlainWalk:
         edges = self._latest([seed.entity for seed in self.seeds], hop_0=True)
         hubs = {seed.entity for seed in self.seeds if seed.mentions > self.bounds.memories_per_seed}
         if hubs and len(self.seeds) > 1:
-            scores = {seed.entity: seed.score for seed in self.seeds}
-            sums: dict[int, float] = {}
-            for entity, doc in sorted(edges):
-                sums[doc] = sums.get(doc, 0.0) + scores[entity] * edges[entity, doc]
-            kept = sorted(sums, key=lambda doc: (-sums[doc], -doc))[: self.bounds.nodes]
-            edges |= {way: w for way, w in self._mentioned(kept, self.bounds.nodes).items() if way[0] in hubs}
+            met = sorted({doc for _, doc in edges})
+            edges |= {way: w for way, w in self._mentioned(met, self.bounds.nodes).items() if way[0] in hubs}
         self._add({seed.entity: Entity(seed.mentions, seed.score, 0, False) for seed in self.seeds}, edges)
 
     def anchor(self, docs: Mapping[int, float]) -> None:
