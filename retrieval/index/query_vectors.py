@@ -23,8 +23,6 @@ from retrieval.store.vectors import Stored
 _ROOM = 256
 """Initial capacity in memories: more than a search with the default fan-out needs."""
 
-_NONE = np.empty((0, EMBEDDING_DIM), np.float32)
-
 _cosines = native.function(
     "trivet_cosines",
     ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, native.Array, native.Array,
@@ -44,17 +42,17 @@ class QueryVectors:
         self._absent: set[int] = set()
         self._reading = asyncio.Lock()
         # Allocated when needed: under load a query spends most of its time waiting.
-        self._context_vectors = self._text_vectors = _NONE
+        self._vectors = np.empty((2, 0, EMBEDDING_DIM), np.float32)
 
     @property
     def context_vectors(self) -> NDArray[np.float32]:
         """The vectors by which memories are found, shape (n, dimensions)."""
-        return self._context_vectors[: len(self._places)]
+        return self._vectors[0, : len(self._places)]
 
     @property
     def text_vectors(self) -> NDArray[np.float32]:
         """The vectors of the texts alone, for turns without the turns before them, shape (n, dimensions)."""
-        return self._text_vectors[: len(self._places)]
+        return self._vectors[1, : len(self._places)]
 
     async def read(self, docs: Sequence[int]) -> None:
         """Read the vectors of memories: the new ones of a memory updated meanwhile, none of a deleted one."""
@@ -107,14 +105,14 @@ class QueryVectors:
         """The memories' rows in `context_vectors` and `text_vectors`, -1 for missing ones."""
         return np.frombuffer(array("q", map(self._places.get, docs, repeat(-1))), np.int64)
 
-    def _room_for(self, count: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Views for the context and text vectors of the next memories, shape (count, dimensions) each."""
+    def _room_for(self, count: int) -> NDArray[np.float32]:
+        """A view for the context and text vectors of the next memories, shape (2, count, dimensions)."""
         first, end = len(self._places), len(self._places) + count
-        if end > len(self._context_vectors):
+        if end > self._vectors.shape[1]:
             grown = np.empty((2, max(2 * end, _ROOM), EMBEDDING_DIM), np.float32)
-            grown[0, :first], grown[1, :first] = self._context_vectors[:first], self._text_vectors[:first]
-            self._context_vectors, self._text_vectors = grown
-        return self._context_vectors[first:end], self._text_vectors[first:end]
+            grown[:, :first] = self._vectors[:, :first]
+            self._vectors = grown
+        return self._vectors[:, first:end]
 
     def _place(self, docs: Iterable[int]) -> None:
         """Assign the next rows to these memories."""
