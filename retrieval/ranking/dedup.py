@@ -36,7 +36,7 @@ THRESHOLD = 0.85
 _mark_alike = native.function(
     "trivet_alike",
     ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array,
-    result=ctypes.c_int64,
+    result=ctypes.c_int,
 )  # fmt: skip
 
 
