@@ -77,16 +77,13 @@ def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHO
     or in being a question are never duplicates, nor are texts of different speakers or, except for
     messages, of different titles. Candidates are best first, with unique ids.
 
-    `threshold` is the least Jaccard similarity of near duplicates; 1 still finds exact ones. Raises ValueError if it is
-    outside (0, 1].
+    `threshold` is the least Jaccard similarity of near duplicates, above 0; 1 still finds exact ones.
 
     >>> from types import SimpleNamespace as Said
     >>> said = {"a": "I like tea.", "b": "i like  TEA"}
     >>> deduplicate([Said(id=id, text=text, speaker=None, title=None, kind="memory") for id, text in said.items()])
     [['a', 'b']]
     """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
     marks = _alike(candidates, threshold)
     if not any(marks):
         return [[each.id] for each in candidates]
