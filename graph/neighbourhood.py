@@ -79,8 +79,7 @@ _columns = function("trivet_walk_columns", Array, result=_INT)
 _begin = function("trivet_walk_begin", Array, *_EDGES, Array, Array, Array, _INT, _INT, _INT, result=_INT)
 _anchor = function("trivet_walk_anchor", Array, Array, Array, _INT, result=_INT)
 _best = function("trivet_walk_best", Array, _INT, Array, Array, result=_INT)
-_onward = function("trivet_walk_onward", Array, *_EDGES, Array, Array, _INT, Array, Array, _INT, _FLOAT,
-                   _INT, _INT, _INT, _INT, _INT, _INT, result=_INT)  # fmt: skip
+_onward = function("trivet_walk_onward", Array, *_EDGES, Array, Array, _INT, Array, Array, *[_INT] * 7, result=_INT)
 _ranked = function("trivet_walk_ranked", Array, _FLOAT, _FLOAT, _FLOAT, _FLOAT, Array, Array, result=_INT)
 _export = function("trivet_walk_export", *[Array] * 6)
 
@@ -200,9 +199,8 @@ class Neighbourhood:
         docs, strengths = _columns_of(top)
         others, pulls = _columns_of({entity: edge.strength for entity, edge in joined.items()})
         ways = _at(docs), _at(strengths), len(top), _at(others), _at(pulls), len(joined)
-        most = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity
-        caps = view.memories, entities, *most, MENTIONS_CAP
-        came: int = _onward(self._walk, *_seen(view), *ways, *caps, from_anchors)
+        most = bounds.mentions_per_memory, bounds.scanned_per_entity, bounds.memories_per_entity, MENTIONS_CAP
+        came: int = _onward(self._walk, *_seen(view), *ways, entities, *most, from_anchors)
         if came:
             self._collected = None
             self._steps.append(Step(top, joined))

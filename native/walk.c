@@ -135,8 +135,12 @@ static void settle(trivet_walk *walk) {
     walk->hops++;
 }
 
+static double idf(const trivet_walk *walk, int64_t mentions) {
+    return log(1 + walk->memories / (double)(mentions > 1 ? mentions : 1));
+}
+
 static void join(trivet_walk *walk, int64_t entity, int64_t mentions, double strength, int bridge) {
-    double rarity = log(1 + walk->memories / (double)(mentions > 1 ? mentions : 1)) / log(1 + walk->memories);
+    double rarity = idf(walk, mentions) / log(1 + walk->memories);
     walk->columns[walk->n_columns++] = (column){entity, mentions, strength, rarity, walk->hops, bridge};
 }
 
@@ -294,49 +298,45 @@ static void add_joined(const int64_t *entities, const double *strengths, int64_t
 /* One hop from some memories and along some relations; returns the number of entities reached. */
 int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const uint8_t *eligible, int64_t n_eligible,
                            const int64_t *top, const double *strengths, int64_t n_top, const int64_t *joined,
-                           const double *joined_strengths, int64_t n_joined, double memories, int64_t entities,
-                           int64_t looked, int64_t scanned, int64_t most, int64_t cap, int64_t from_anchors) {
-    int64_t widest = n_top * looked + n_joined, came = 0;
-    fan found = {malloc((size_t)(widest + 1) * sizeof *found.pulled), 0};
-    int done = found.pulled != NULL;
-    if (!done) goto end;
+                           const double *joined_strengths, int64_t n_joined, int64_t entities, int64_t looked,
+                           int64_t scanned, int64_t most, int64_t cap, int64_t from_anchors) {
+    fan found = {malloc((size_t)(n_top * looked + n_joined + 1) * sizeof *found.pulled), 0};
+    if (!found.pulled) return NONE;
     pull(walk, graph, top, strengths, n_top, looked, 3 * entities / 2, &found);
     add_joined(joined, joined_strengths, n_joined, &found);
-    int64_t kept = 0;
+    int64_t kept = 0, first_column = walk->n_columns;
     for (int64_t at = 0; at < found.count; at++) {
         ranked each = found.pulled[at];
         int64_t mentions = trivet_mentions_of(graph, each.number, cap);
         if (mentions < 2 && !each.joined) continue;
-        each.key *= log(1 + memories / (double)(mentions > 1 ? mentions : 1));
+        each.key *= idf(walk, mentions);
         each.mentions = (int32_t)mentions;
         found.pulled[kept++] = each;
     }
     sort(found.pulled, kept);
     kept = lesser(kept, entities);
-    if (!kept) goto end;
-    double strongest = found.pulled[0].key > 0 ? found.pulled[0].key : 1;
-    int64_t first_column = walk->n_columns;
-    came = lesser(kept, room_of(walk));
+    double strongest = kept && found.pulled[0].key > 0 ? found.pulled[0].key : 1;
+    int64_t came = lesser(kept, room_of(walk));
     for (int64_t at = 0; at < came; at++) {
         ranked each = found.pulled[at];
         join(walk, each.number, each.mentions, each.key / strongest, each.joined || from_anchors);
     }
-    came = kept;
-    done = reserve(walk, (walk->n_columns - first_column) * most + n_top) &&
-           meet_latest(walk, graph, eligible, n_eligible, first_column, scanned, most);
-    for (int64_t at = 0; done && at < n_top; at++) {
+    free(found.pulled);
+    if (!kept) return 0;
+    if (!reserve(walk, came * most + n_top) ||
+        !meet_latest(walk, graph, eligible, n_eligible, first_column, scanned, most))
+        return NONE;
+    for (int64_t at = 0; at < n_top; at++) {
         trivet_ways ways = trivet_ways_of(graph, top[at], looked);
-        for (int64_t edge = 0; done && edge < ways.count; edge++) {
+        for (int64_t edge = 0; edge < ways.count; edge++) {
             int64_t entity;
             int32_t to = trivet_entity_at(&ways, edge, &entity) ? column_of(walk, entity) : NONE;
-            if (to != NONE)
-                done = tie(walk, &row_of(walk, top[at])->ways, to, ways.segment->levels[ways.weights[edge]]);
+            double weight = ways.segment->levels[ways.weights[edge]];
+            if (to != NONE && !tie(walk, &row_of(walk, top[at])->ways, to, weight)) return NONE;
         }
     }
-    if (done) settle(walk);
-end:
-    free(found.pulled);
-    return done ? came : NONE;
+    settle(walk);
+    return kept;
 }
 
 /* The restart distribution over entities and memories: shares for seeds, bridges, and anchors by their strength. */

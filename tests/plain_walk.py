@@ -79,7 +79,7 @@ class PlainWalk:
             pulls[entity] = pulls.get(entity, 0.0) + edge.strength
         counts = dict(zip(pulls, self._mentions(list(pulls)), strict=True))
         strengths = {
-            entity: pull * log(1 + self.view.memories / max(counts[entity], 1))
+            entity: pull * log(1 + max(self.view.memories, 1) / max(counts[entity], 1))
             for entity, pull in pulls.items()
             if counts[entity] > 1 or entity in joined
         }
