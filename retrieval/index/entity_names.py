@@ -167,27 +167,23 @@ class EntityNames(Persistent):
     def _put(self, given: Entities, codes: NDArray[np.int64]) -> None:
         """Set distinct entities, given their codes, `NONE` for a new one."""
         is_new = codes == NONE
+        known = codes[~is_new]
+        former = dict(zip(known.tolist(), self._names.get(known), strict=True))
         first = len(self._keys)
         new = codes[is_new] = np.arange(first, first + np.count_nonzero(is_new))
         self._ids.put(new, given.ids[is_new])
         self._by_id.add(given.ids[is_new].view(np.uint64), new.astype(np.int32))
         keys = [key or "" for key in given.keys]  # a deleted one is not new
         self._keys.put(new, compress(keys, is_new.tolist()))
-        self._put_names(codes, is_new, [name or "" for name in given.names])
+        names = [name or "" for name in given.names]
+        changed = [place for place, code in enumerate(codes.tolist()) if former.get(code) != names[place]]
+        self._names.put(codes[changed], [names[place] for place in changed])  # the others would be appended again
         self._are_names.put(codes, given.are_names)
         words = [name_tokens(key) for key in compress(keys, is_new.tolist())]
         if words:
             self._by_word.add(
                 hashes_of([*map(fold, chain(*words))]), np.repeat(new.astype(np.int32), [*map(len, words)])
             )
-
-    def _put_names(self, codes: NDArray[np.int64], is_new: NDArray[np.bool_], names: Sequence[str]) -> None:
-        """Set the names of some entities; existing ones only if they differ, as texts are appended."""
-        known = (~is_new).nonzero()[0]
-        former = self._names.get(codes[known])
-        same = [place for place, name in zip(known.tolist(), former, strict=True) if names[place] == name]
-        others = np.delete(np.arange(len(codes)), same)
-        self._names.put(codes[others], [names[place] for place in others.tolist()])
 
     def _bearers(self, words: Sequence[str]) -> list[list[int]]:
         """For each word the ids of the first `MOST_BEARERS` proper names with it, ignoring diacritics, ascending."""
