@@ -118,26 +118,26 @@ def python() -> Iterator[str]:
         "# Python client\n\n`import trivet`. `trivet.Client` and `trivet.AsyncClient` talk to a server; `trivet.open` "
         "and `trivet.aopen` run Trivet in your own process. All four have the methods below. Those of `AsyncClient` "
         "and `aopen` are awaited, and iterated over with `async for`.\n\nFields are named as in the [HTTP "
-        "API](http.md), and answers are objects with its fields."
+        "API](http.md), and answers are its [objects](http.md#objects)."
     )
     yield "## Make a client"
     for name, made in (("trivet.Client", trivet.Client), ("trivet.open", trivet.open), ("trivet.aopen", trivet.aopen)):
-        yield from _described(name, made, inspect.getdoc(made.__init__ if inspect.isclass(made) else made) or "")
+        yield from _described(name, made, returns=False)
     yield "## Methods"
     for name, method in vars(trivet.Client).items():
         if inspect.isfunction(method) and not name.startswith("_"):
-            yield from _described(name, method, inspect.getdoc(method) or "")
+            yield from _described(name, method)
     yield "## Merge rankings"
-    yield from _described("trivet.weighted_rrf", trivet.weighted_rrf, inspect.getdoc(trivet.weighted_rrf) or "")
+    yield from _described("trivet.weighted_rrf", trivet.weighted_rrf)
     yield "## See the terms of a text"
-    yield from _described("trivet.terms", trivet.terms, inspect.getdoc(trivet.terms) or "")
+    yield from _described("trivet.terms", trivet.terms)
     yield "## Errors\n\nAll of them are `trivet.TrivetError`."
     kinds = [(name, kind) for name, kind in vars(trivet).items() if inspect.isclass(kind) and name in trivet.__all__]
     rows = [(f"`{name}`", _line(kind.__doc__)) for name, kind in kinds if issubclass(kind, trivet.TrivetError)]
     yield _table(("error", "raised when"), sorted(rows))
 
 
-def _described(name: str, made: Callable[..., Any], text: str) -> Iterator[str]:
+def _described(name: str, made: Callable[..., Any], *, returns: bool = True) -> Iterator[str]:
     yield f"### `{name}`"
     parameters = [
         str(one.replace(annotation=inspect.Parameter.empty) if one.name == "transport" else one)
@@ -148,7 +148,9 @@ def _described(name: str, made: Callable[..., Any], text: str) -> Iterator[str]:
     if inspect.Parameter.KEYWORD_ONLY in kinds:
         parameters.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
     parameters = [re.sub(r": '([^']+)'", r": \1", one) for one in parameters]  # annotations are text
-    yield "```text\n" + "\n".join([f"{name}(", *(f"    {one}," for one in parameters), ")"]) + "\n```"
+    end = f") -> {inspect.signature(made).return_annotation}" if returns else ")"
+    yield "```text\n" + "\n".join([f"{name}(", *(f"    {one}," for one in parameters), end]) + "\n```"
+    text = inspect.getdoc(made.__init__ if inspect.isclass(made) else made) or ""
     for paragraph in re.split(r"\n\n+", text):
         section, _, rest = paragraph.partition("\n")
         if section in ("Args:", "Returns:", "Raises:"):

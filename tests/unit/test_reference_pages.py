@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from docs.reference import generate
@@ -21,6 +23,13 @@ def test_it_has_the_defaults_of_parameters_and_which_are_required() -> None:
         "source": "", "target": "", "max_hops": "`3`", "limit": "`3`", "words": "`false`", "filters": "left out",
         "as_of": "left out", "include_superseded": "`false`",
     }  # fmt: skip
+
+
+def test_it_says_what_each_method_of_the_client_returns() -> None:
+    text = (generate.HERE / "python.md").read_text(encoding="utf-8")
+    returned = dict(re.findall(r"^(\w+)\((?:\n    .*)*\n\) -> (.+)$", text, re.MULTILINE))
+    assert returned["search"] == "SearchResponse"
+    assert returned["export"] == "Iterator[bytes]"
 
 
 def test_file_formats_name_every_column_that_is_understood() -> None:
