@@ -267,7 +267,7 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
 
 
 def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
-    """Facts, best first, with those about the same thing together, newest first."""
+    """Facts, best first, with those about the same thing together, newest first; superseded ones come last."""
     groups: list[list[PackCandidate]] = []
     leaders: list[frozenset[str]] = []
     for fact in facts:
@@ -281,4 +281,5 @@ def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
             leaders.append(words)
     for group in groups:
         group.sort(key=lambda fact: (not fact.superseded, fact.last_time.replace(tzinfo=None)), reverse=True)
+    groups.sort(key=lambda group: group[0].superseded)  # what replaces them may use other words
     return [fact for group in groups for fact in group]

@@ -132,15 +132,16 @@ def test_a_text_cannot_fake_an_entry_a_heading_or_a_citation_in_markdown() -> No
 
 
 def test_facts_about_the_same_stand_together_the_newest_first() -> None:
-    """So do contradictions; otherwise the best come first, also those that name a date or end."""
+    """So do contradictions; otherwise the best come first, also those that name a date or end, superseded ones last."""
     result = packed(
+        memory("quay", "Ann sleeps on a boat at the old quay.", superseded=True),
         memory("party", "Ann gave a party on 3 May 2023."),
         memory("lease", "Ann rents a flat.", expires_at=DAY),
         memory("porto", "Ann lives in Porto."),
         memory("tea", "Ann drinks 2000 cups of tea."),
         memory("lisbon", "Ann lives in Lisbon now.", day=30),
     )
-    assert ids(result) == ["party", "lease", "lisbon", "porto", "tea"]
+    assert ids(result) == ["party", "lease", "lisbon", "porto", "tea", "quay"]
 
 
 def test_a_turn_brings_the_turn_that_it_needs() -> None:
