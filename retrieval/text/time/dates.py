@@ -83,7 +83,8 @@ _AHEAD_YEARS = 20  # for two digits; later ones are in the previous century
 TO = frozenset({"-", "–", "to", "through"})
 """What stands between the ends of a range."""
 
-_AND = frozenset({"and", "or", "/", "&"})
+AND = frozenset({"and", "or", "/", "&"})
+"""What stands between the times of a list."""
 
 
 def date_at(
@@ -184,7 +185,7 @@ def _shared_year(tokens: TimeTokens, position: int, month: int, now: datetime) -
     """The year of a month stated after the last month of its list: "June, July and August 2023"."""
     years_before = 0
     for _ in MONTHS:  # no list is longer
-        at = tokens.after(tokens.after(position, ","), *TO, *_AND)
+        at = tokens.after(tokens.after(position, ","), *TO, *AND)
         following = MONTHS.get(tokens.low(at)) if at > position else None
         if following is None:
             return None

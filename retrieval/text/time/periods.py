@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from graph.dates import MONTHS
-from retrieval.text.time.dates import TO, date_at
+from retrieval.text.time.dates import AND, TO, date_at
 from retrieval.text.time.other_languages import FIRST_WORDS
 from retrieval.text.time.parts import range_at, stretch_at
 from retrieval.text.time.tokens import SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
@@ -94,8 +94,8 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
             span = (tokens[position].start, tokens[stretch.stop - 1].end)
             start, end = (moment and moment.replace(tzinfo=zone) for moment in stretch[:2])
             found.append((stretch, Period(start=start, end=end, month=stretch.month, span=span, vague=stretch.vague)))
-        after = tokens.after(tokens.after(stretch.stop, ","), "and", "or")
-        joined = tokens.low(after - 1) in {"and", "or"} or _are_alike(tokens, position, after)
+        after = tokens.after(tokens.after(stretch.stop, ","), *AND)
+        joined = tokens.low(after - 1) in AND or _are_alike(tokens, position, after)
         listed = after > stretch.stop and joined and (listed or tokens.low(position - 1) in {"in", "on", "during"})
         position = after if listed else stretch.stop
     clear = [period for stretch, period in found if not stretch.vague]
