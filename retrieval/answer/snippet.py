@@ -9,6 +9,7 @@ from itertools import chain
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
 from retrieval.text.characters import RUN, bigrams, prepare
+from retrieval.text.identifiers import find_identifiers
 
 MAX_CHARS = 240
 """Longest snippet, including ellipses."""
@@ -32,8 +33,8 @@ def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = M
     """At most `max_chars` characters of the text around the first match, "…" at each cut.
 
     Whitespace is collapsed. A match is a word with a term of the query other than stop words, among the first
-    `SEARCHED_CHARS` characters; without a match the snippet is the beginning of the text. Cuts fall between words if a
-    space is near, and never split a grapheme.
+    `SEARCHED_CHARS` characters; if an identifier of the query is there, only that is. Without a match the snippet is
+    the beginning of the text. Cuts fall between words if a space is near, and never split a grapheme.
 
     `max_chars` includes the ellipses and is at least 8. Raises InvalidInput for an unknown language.
 
@@ -44,7 +45,10 @@ def snippet(text: str, query: str, language: str = SIMPLE, *, max_chars: int = M
     if len(squeezed) <= max_chars:
         return squeezed
     name = resolve_language(language)
-    start, end = _first_match(squeezed[:SEARCHED_CHARS], query_terms(query, name), name)
+    searched, identifiers = squeezed[:SEARCHED_CHARS], _identifier_terms(query, name)
+    start, end = _first_match(searched, identifiers, name) if identifiers else (0, 0)
+    if not end:
+        start, end = _first_match(searched, query_terms(query, name), name)
     return _cut(squeezed, start, end, max_chars)
 
 
@@ -62,6 +66,12 @@ def query_terms(query: str, language: str) -> frozenset[str]:
     if LANGUAGES[language].stops:
         return terms
     return terms - LANGUAGES["english"].stops or terms
+
+
+@lru_cache(maxsize=1_024)
+def _identifier_terms(query: str, language: str) -> frozenset[str]:
+    """The terms of whole identifiers in the query; their parts are terms, too, such as the "e" of "E-412"."""
+    return frozenset(analyze(identifier, language)[0] for identifier in find_identifiers(query))
 
 
 @cache

@@ -46,6 +46,12 @@ def test_function_words_are_not_what_matched() -> None:
     assert "choir" in shown
 
 
+def test_parts_of_an_identifier_are_not_what_matched_if_the_whole_is_there() -> None:
+    text = f"Plan E: {FILL}The oven shows error E-412. {FILL}"
+    assert "E-412" in snippet(text, "What does E-412 mean?")
+    assert snippet(text, "What does E-413 mean?").startswith("Plan E")
+
+
 def test_words_stay_whole() -> None:
     text = FILL + "choir " + FILL
     words = set(text.split())
