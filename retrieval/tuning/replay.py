@@ -243,8 +243,8 @@ def quality(batch: ReplayBatch, recipes: Recipes) -> Floats:
     before = np.where(earlier, scores[gold.row] >= own - SAME, scores[gold.row] > own + SAME)
     place = (before * batch.places[gold.row]).sum(axis=1) + gold.offset
     gained = np.where(own[:, 0] > 0, DISCOUNT[np.minimum(place, CUTOFF)], 0.0) * gold.gain
-    summed: Floats = np.bincount(gold.row, weights=gained, minlength=len(batch)).astype(np.float64)
-    return summed
+    summed = np.bincount(gold.row, weights=gained, minlength=len(batch))
+    return np.round(summed, 12)  # the order of summation makes no winner
 
 
 class JudgedQueries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -159,6 +160,14 @@ def test_a_duplicate_is_found_where_its_twin_stands() -> None:
     recipes = Recipes.same(Recipe(weights={Leg.VECTOR: 1.0, Leg.BM25: 0.0, Leg.GRAPH: 0.0}, rrf_k=5, fan_out=20), 1)
     assert quality(batch_of([plain], profile), recipes) == pytest.approx([1 / np.log2(5)])
     assert quality(batch_of([folded], profile), recipes) == pytest.approx([1 / np.log2(3)])
+
+
+def test_relevant_memories_that_change_places_are_a_tie() -> None:
+    """In any order of summation: paired tests count a win wherever one score is above another."""
+    gains = dict.fromkeys("abc", 1.0)
+    found = [saved(1, vector=[*zip(order, (0.9, 0.8, 0.7), strict=True)], gains=gains) for order in permutations("abc")]
+    recipes = Recipes.same(Recipe(weights={Leg.VECTOR: 1.0, Leg.BM25: 0.0, Leg.GRAPH: 0.0}, rrf_k=5, fan_out=20), 6)
+    assert len({*quality(batch_of(found, replace(DEFAULT, vector_noise=2.0)), recipes).tolist()}) == 1
 
 
 def test_two_relevant_twins_take_two_places_as_they_are_judged() -> None:
