@@ -79,9 +79,11 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
     for where, (qid, _, id_, grade) in _lines(path, "qid 0 id grade"):
         try:
-            qrels.setdefault(qid, {})[id_] = int(grade)
+            number = int(grade)
         except ValueError as exc:
             raise InvalidInput(f"{where}: the grade {grade!r} is no whole number") from exc
+        if qrels.setdefault(qid, {}).setdefault(id_, number) != number:
+            raise InvalidInput(f"{where}: the id {id_!r} has two grades for query {qid!r}")
     return qrels
 
 

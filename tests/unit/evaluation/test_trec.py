@@ -64,6 +64,7 @@ def test_a_run_is_read_by_its_scores(tmp_path: Path) -> None:
         (read_run, "q1 Q0 b 2 .1 x", ":2: the id 'b' is ranked twice for query 'q1'"),
         (read_qrels, "q1 0 a", ":2: must be 'qid 0 id grade'"),
         (read_qrels, "q1 0 a 0.5", ":2: the grade '0.5' is no whole number"),
+        (read_qrels, "q1 0 b 0", ":2: the id 'b' has two grades for query 'q1'"),
         (read_qrels, "\x80", "not UTF-8"),
     ],
 )
