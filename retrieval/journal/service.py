@@ -121,7 +121,7 @@ class JournalService:
         return changed
 
     async def judged_queries(self, name: str) -> list[Feedback]:
-        """The queries with an existing memory that feedback judges relevant, each once, those judged last at the end.
+        """The queries with a memory that feedback judges relevant, each once, those judged last at the end.
 
         `relevant` has all such memories: a rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback
         overrides earlier. `query_timestamp` is always set, even if callers left it out.
@@ -133,16 +133,18 @@ class JournalService:
         return [judged for judged in found if judged.relevant]
 
     async def judged_searches(self, name: str) -> list[Feedback]:
-        """The feedback merged per search, on existing memories only; later feedback overrides earlier."""
+        """The feedback merged per search; later feedback overrides earlier."""
         return await self._merged(name, by_search)
 
     async def _merged(self, name: str, key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
+        """The feedback on the memories that the same search may find today, merged by key."""
         async with namespaces.opened(self._pool, name) as (conn, found):
             searches = merged([each for _, each in await feedback.read(conn, found.ns)], key)
             named = {memory_id for judged in searches for _, memory_id in judged_by_id(judged)}
             clicked = {memory_id for judged in searches for memory_id in judged.clicked}
             existing = await feedback.existing(conn, found.ns, named | clicked)
-        return [limited(judged, existing) for judged in searches]
+        current = {memory_id for memory_id, seen in existing.items() if seen}
+        return [limited(judged, existing if judged.as_of else current) for judged in searches]
 
 
 def relevant_of(judged: Feedback) -> list[str]:

@@ -35,7 +35,10 @@ _INSERT: LiteralString = """
     from numbered
 """
 
-_EXISTING: LiteralString = "select id from memory where ns = %(ns)s and id = any(%(ids)s::text[])"
+_EXISTING: LiteralString = """
+    select id, superseded_at is null and (expires_at is null or expires_at > now())
+    from memory where ns = %(ns)s and id = any(%(ids)s::text[])
+"""
 
 # In the order of `Feedback`'s fields, after the number.
 _COLUMNS: LiteralString = """
@@ -61,9 +64,9 @@ async def find(conn: Connection, ns: int, feedback_id: str) -> bytes | None:
     return rows[0][0] if rows else None
 
 
-async def existing(conn: Connection, ns: int, ids: Iterable[str]) -> frozenset[str]:
-    """The subset of `ids` that are memories of the namespace."""
-    return frozenset(memory_id for (memory_id,) in await fetch(conn, _EXISTING, {"ns": ns, "ids": sorted(set(ids))}))
+async def existing(conn: Connection, ns: int, ids: Iterable[str]) -> dict[str, bool]:
+    """The subset of `ids` that are memories of the namespace; False for one that is superseded or has expired."""
+    return {id_: current for id_, current in await fetch(conn, _EXISTING, {"ns": ns, "ids": sorted(set(ids))})}
 
 
 async def insert(conn: Connection, ns: int, feedback_id: str, request: FeedbackRequest, *, fingerprint: bytes) -> None:

@@ -251,7 +251,7 @@ async def test_a_search_that_found_nothing_can_have_missed_something(records: Jo
 
 
 async def test_relevant_memories_by_search(records: JournalService, pool: Pool) -> None:
-    """Ratings and judgements, the latest ones, of existing memories; clicks are not enough evidence."""
+    """Ratings and judgements, the latest ones, of memories that the search may still find; a click is no evidence."""
 
     async def relevant() -> dict[str, list[str]]:
         searches = await records.judged_searches("n")
@@ -266,6 +266,11 @@ async def test_relevant_memories_by_search(records: JournalService, pool: Pool) 
     await Ingest(pool, hashed()).delete("n", "a")
     assert await relevant() == {"s1": ["c"], "s2": []}
     assert (await stored(records, "n"))[0].relevant == ["a", "b"], "as it was said"
+    await records.add_feedback("n", said(search_id="s2", relevant=["b"]))
+    await records.add_feedback("n", said(search_id="s3", relevant=["c"], as_of=AS_OF))
+    later = [MemoryInput(id="b", text="text b", expires_at=AS_OF), MemoryInput(id="d", text="text d", supersedes="c")]
+    await Ingest(pool, hashed()).add("n", later)
+    assert await relevant() == {"s1": [], "s2": [], "s3": ["c"]}
 
 
 async def test_times_of_a_judged_query_count_from_when_it_was_judged(records: JournalService) -> None:
