@@ -171,31 +171,28 @@ int64_t trivet_walk_columns(const trivet_walk *walk) { return walk->n_columns; }
 
 /* Edges from the memories met so far to hubs: seeds with so many mentions that only the latest were taken. */
 static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, int64_t most) {
-    int64_t n_hubs = 0;
-    for (int64_t at = 0; at < walk->n_columns; at++) n_hubs += walk->columns[at].mentions > most;
-    if (!n_hubs || walk->n_columns == 1) return 1;
-    int64_t *codes = malloc((size_t)(n_hubs * graph->n_segments + 1) * sizeof *codes); /* of the hubs, per segment */
-    int32_t *hubs = malloc((size_t)n_hubs * sizeof *hubs);
+    int64_t n = walk->n_columns, n_hubs = 0;
+    for (int64_t at = 0; at < n; at++) n_hubs += walk->columns[at].mentions > most;
+    if (!n_hubs || n == 1) return 1;
+    int64_t *codes = malloc((size_t)(n * graph->n_segments + 1) * sizeof *codes); /* of the hubs, per segment */
     trivet_ways *ways = malloc((size_t)(walk->n_met + 1) * sizeof *ways);
-    int done = codes && hubs && ways;
-    n_hubs = 0;
-    for (int32_t at = 0; done && at < walk->n_columns; at++)
-        if (walk->columns[at].mentions > most) hubs[n_hubs++] = at;
-    for (int64_t at = 0; done && at < n_hubs * graph->n_segments; at++)
-        codes[at] = trivet_code_of(graph->segments + at / n_hubs, walk->columns[hubs[at % n_hubs]].entity);
+    int done = codes && ways;
+    for (int64_t at = 0; done && at < n * graph->n_segments; at++) {
+        const column *seed = walk->columns + at % n;
+        codes[at] = seed->mentions > most ? trivet_code_of(graph->segments + at / n, seed->entity) : NONE;
+    }
     for (int64_t at = 0; done && at < walk->n_met; at++) { /* prefetch, as none of it is cached */
         ways[at] = trivet_ways_of(graph, walk->rows[at].doc, walk->most_nodes);
         for (int64_t edge = 0; edge < ways[at].count; edge += 16) __builtin_prefetch(ways[at].codes + edge);
     }
     for (int64_t at = 0; done && at < walk->n_met; at++) {
-        const int64_t *of_hubs = codes + (ways[at].count ? ways[at].segment - graph->segments : 0) * n_hubs;
+        const int64_t *of_seeds = codes + (ways[at].count ? ways[at].segment - graph->segments : 0) * n;
         for (int64_t edge = 0; edge < ways[at].count; edge++)
-            for (int64_t hub = 0; done && hub < n_hubs; hub++)
-                if (ways[at].codes[edge] == of_hubs[hub])
-                    done = tie(walk, &walk->rows[at].ways, hubs[hub], ways[at].segment->levels[ways[at].weights[edge]]);
+            for (int32_t seed = 0; done && seed < n; seed++)
+                if (ways[at].codes[edge] == of_seeds[seed])
+                    done = tie(walk, &walk->rows[at].ways, seed, ways[at].segment->levels[ways[at].weights[edge]]);
     }
     free(codes);
-    free(hubs);
     free(ways);
     return done;
 }
