@@ -171,7 +171,7 @@ Made by `trivet train` with seed {trained.seed}; sha256 `{trained.sha256}`. It t
 ## Cross-validation
 
 {trained.folds} folds; measured on the given queries, each answered by a model that had not seen it nor an altered copy
-of it. Temperature {trained.temperature:.3f}, fitted on the same folds.
+of it. Temperature {trained.temperature:.3f}, fitted on the same folds, but never below 1.
 
 {metrics_table(rows_of_metrics)}
 
