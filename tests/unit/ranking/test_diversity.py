@@ -84,11 +84,3 @@ def test_ties_go_to_the_earlier_place() -> None:
 
 def test_nothing_is_chosen_from_nothing() -> None:
     assert maximal_marginal_relevance(np.empty(0), np.empty((0, 3)), diversity=0.5, count=3) == []
-
-
-def test_vectors_of_half_precision_are_near_enough_to_unit() -> None:
-    vectors = np.random.default_rng(7).normal(size=(20, 384))
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
-    relevance = np.linspace(1, 0, 20, dtype=np.float32)
-    chosen = maximal_marginal_relevance(relevance, vectors, diversity=0.3, count=20)
-    assert sorted(chosen) == list(range(20))
