@@ -96,20 +96,18 @@ static int is_more_pulled(const row *one, const row *other) {
 
 TRIVET_DEFINE_SORT(sort_rows, row, is_more_pulled)
 
-/* Add an edge to a list unless it has one to that entity; 0 if out of memory. */
-static int tie(trivet_walk *walk, int32_t *ways, int32_t to, double weight) {
-    int64_t entity = walk->columns[to].entity;
-    int32_t *at = ways;
-    while (*at != NONE && walk->columns[walk->ways[*at].column].entity < entity) at = &walk->ways[*at].next;
-    if (*at != NONE && walk->ways[*at].column == to) return 1;
+/* Add an edge to a memory unless it has one to that entity; 0 if out of memory. */
+static int tie(trivet_walk *walk, row *from, int32_t to, double weight) {
     if (walk->n_ways == walk->most_ways) {
-        int64_t place = ways == at ? NONE : (int64_t)((char *)at - (char *)walk->ways);
         int64_t most = 2 * walk->most_ways;
         way *grown = most > INT32_MAX ? NULL : realloc(walk->ways, (size_t)most * sizeof *grown);
         if (!grown) return 0;
         walk->ways = grown, walk->most_ways = most;
-        if (place != NONE) at = (int32_t *)(void *)((char *)grown + place);
     }
+    int64_t entity = walk->columns[to].entity;
+    int32_t *at = &from->ways;
+    while (*at != NONE && walk->columns[walk->ways[*at].column].entity < entity) at = &walk->ways[*at].next;
+    if (*at != NONE && walk->ways[*at].column == to) return 1;
     walk->ways[walk->n_ways] = (way){weight, to, *at};
     *at = (int32_t)walk->n_ways++;
     return 1;
@@ -190,7 +188,7 @@ static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, int64_t most)
         for (int64_t edge = 0; edge < ways[at].count; edge++)
             for (int32_t seed = 0; done && seed < n; seed++)
                 if (ways[at].codes[edge] == of_seeds[seed])
-                    done = tie(walk, &walk->rows[at].ways, seed, ways[at].segment->levels[ways[at].weights[edge]]);
+                    done = tie(walk, walk->rows + at, seed, ways[at].segment->levels[ways[at].weights[edge]]);
     }
     free(codes);
     free(ways);
@@ -206,7 +204,7 @@ static int meet_latest(trivet_walk *walk, const trivet_graph *graph, const uint8
         int64_t found = trivet_latest_of(graph, eligible, n_eligible, walk->columns[of].entity, scanned, most, docs,
                                          weights);
         for (int64_t at = 0; done && at < found; at++)
-            done = tie(walk, &row_of(walk, docs[at])->ways, (int32_t)of, weights[at]);
+            done = tie(walk, row_of(walk, docs[at]), (int32_t)of, weights[at]);
     }
     free(docs);
     free(weights);
@@ -329,7 +327,7 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
             int64_t entity;
             int32_t to = trivet_entity_at(&ways, edge, &entity) ? column_of(walk, entity) : NONE;
             double weight = ways.segment->levels[ways.weights[edge]];
-            if (to != NONE && !tie(walk, &row_of(walk, top[at])->ways, to, weight)) return NONE;
+            if (to != NONE && !tie(walk, row_of(walk, top[at]), to, weight)) return NONE;
         }
     }
     settle(walk);
@@ -339,16 +337,15 @@ int64_t trivet_walk_onward(trivet_walk *walk, const trivet_graph *graph, const u
 /* The restart distribution over entities and memories: shares for seeds, bridges, and anchors by their strength. */
 static void restart_of(const trivet_walk *walk, const double *shares, double *entities, double *memories) {
     double sums[3] = {0}, total = 0;
-    for (int64_t at = 0; at < walk->n_columns; at++)
-        if (at < walk->n_seeds || walk->columns[at].bridge) sums[at >= walk->n_seeds] += walk->columns[at].strength;
-    for (int64_t at = 0; at < walk->n_rows; at++) sums[2] += walk->rows[at].anchored;
-    for (int part = 0; part < 3; part++) sums[part] = shares[part] / (sums[part] != 0 ? sums[part] : 1);
     for (int64_t at = 0; at < walk->n_columns; at++) {
         int restarts = at < walk->n_seeds || walk->columns[at].bridge;
-        entities[at] = restarts ? walk->columns[at].strength * sums[at >= walk->n_seeds] : 0;
-        total += entities[at];
+        entities[at] = restarts ? walk->columns[at].strength : 0;
+        sums[at >= walk->n_seeds] += entities[at];
     }
-    for (int64_t at = 0; at < walk->n_rows; at++) total += memories[at] = walk->rows[at].anchored * sums[2];
+    for (int64_t at = 0; at < walk->n_rows; at++) sums[2] += memories[at] = walk->rows[at].anchored;
+    for (int part = 0; part < 3; part++) sums[part] = shares[part] / (sums[part] != 0 ? sums[part] : 1);
+    for (int64_t at = 0; at < walk->n_columns; at++) total += entities[at] *= sums[at >= walk->n_seeds];
+    for (int64_t at = 0; at < walk->n_rows; at++) total += memories[at] *= sums[2];
     if (total == 0) return;
     for (int64_t at = 0; at < walk->n_columns; at++) entities[at] /= total;
     for (int64_t at = 0; at < walk->n_rows; at++) memories[at] /= total;
