@@ -63,6 +63,7 @@ static int64_t distinct(Sign *signs, int64_t count) {
 
    texts: `count` texts in UTF-8, separated by a byte 0xff.
    fewest, most: number of words of texts with shingles.
+   threshold: in (0, 1].
    marks: out, 1 or 0 per text.
    Returns 0, or -1 if out of memory. */
 int trivet_alike(const uint8_t *texts, int64_t size, int64_t count, int64_t fewest, int64_t most, double threshold,

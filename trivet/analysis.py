@@ -6,6 +6,8 @@ from __future__ import annotations
 def terms(text: str, language: str = "auto") -> list[str]:
     """The terms that BM25 compares: words without stop words, stemmed, and identifiers whole and in parts.
 
+    Scripts without spaces have pairs of characters. BM25 also stores single Han characters, which are left out here.
+
     A namespace reads its memories and its queries in the same way, as its setting `language` says.
 
     Args:

@@ -267,7 +267,7 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
 
 
 def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
-    """Facts, best first, with those about the same thing together, newest first; superseded ones come last."""
+    """Facts, best first, with those about the same thing together, newest first; superseded ones come after others."""
     groups: list[list[PackCandidate]] = []
     leaders: list[frozenset[str]] = []
     for fact in facts:

@@ -24,9 +24,10 @@ class EvaluationsController(Controller):
     ) -> JudgedEvaluation:
         """Compare ranking systems on the judged queries.
 
-        Runs every query for which feedback has a relevant memory, at most the 200 judged last and at least ten, with
-        each leg alone, with equal weights, with each stage of the profile, and with another profile if named. Nothing
-        is logged. A query that one system cannot answer counts for none and is listed in `failed`. The full profile is
-        compared with every other system by a paired randomisation test, corrected for the number of tests.
+        Runs every query for which feedback has a relevant memory that it can still find, at most the 200 judged last
+        and at least ten, with each leg alone, with equal weights, with each stage of the profile, and with another
+        profile if named. Nothing is logged. A query that one system cannot answer counts for none and is listed in
+        `failed`. The full profile is compared with every other system by a paired randomisation test, corrected for the
+        number of tests.
         """
         return await evaluate_judgements(api.engine, ns, data)

@@ -121,7 +121,7 @@ class JournalService:
         return changed
 
     async def judged_queries(self, name: str) -> list[Feedback]:
-        """The queries with a memory that feedback judges relevant, each once, those judged last at the end.
+        """The queries with a findable memory that feedback judges relevant, each once, those judged last at the end.
 
         `relevant` has all such memories: a rating of at least `RELEVANT_FROM` counts, a click does not. Later feedback
         overrides earlier. `query_timestamp` is always set, even if callers left it out.
@@ -133,7 +133,7 @@ class JournalService:
         return [judged for judged in found if judged.relevant]
 
     async def judged_searches(self, name: str) -> list[Feedback]:
-        """The feedback merged per search; later feedback overrides earlier."""
+        """The feedback merged per search, on memories that it can still find; later feedback overrides earlier."""
         return await self._merged(name, by_search)
 
     async def _merged(self, name: str, key: Callable[[Feedback], str | bytes]) -> list[Feedback]:
@@ -143,7 +143,7 @@ class JournalService:
             named = {memory_id for judged in searches for _, memory_id in judged_by_id(judged)}
             clicked = {memory_id for judged in searches for memory_id in judged.clicked}
             existing = await feedback.existing(conn, found.ns, named | clicked)
-        current = {memory_id for memory_id, seen in existing.items() if seen}
+        current = {memory_id for memory_id, is_current in existing.items() if is_current}
         return [limited(judged, existing if judged.as_of else current) for judged in searches]
 
 

@@ -19,7 +19,7 @@ from retrieval.index.columns import microseconds
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.terms import Postings
 from retrieval.text.analysis import analyze, term_id
-from retrieval.text.identifiers import find_identifiers
+from retrieval.text.identifiers import identifier_terms
 from retrieval.text.time.other_languages import ENGLISH, NUMBERS
 from retrieval.text.time.periods import Period, find_periods, without
 from retrieval.text.time.sessions import CountedSession, find_session
@@ -77,7 +77,7 @@ class QueryTerms:
             periods,
             session,
             words_of(without(text, spans, gap=" ")) - ENGLISH_FUNCTION_WORDS - _ASKING if spans else frozenset(),
-            _identifiers(text, language),
+            frozenset(map(term_id, identifier_terms(text, language))),
         )
 
     def identified(self, postings: Postings, visible: NDArray[np.bool_]) -> frozenset[int]:
@@ -99,11 +99,6 @@ class QueryTerms:
 @lru_cache(maxsize=1_024)
 def _terms(text: str, language: str) -> Mapping[int, str]:
     return {term_id(term): term for term in analyze(text, language)}
-
-
-@lru_cache(maxsize=1_024)
-def _identifiers(text: str, language: str) -> frozenset[int]:
-    return frozenset(term_id(analyze(word, language)[0]) for word in find_identifiers(text))
 
 
 def words_of(text: str) -> frozenset[str]:

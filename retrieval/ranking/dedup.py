@@ -77,7 +77,7 @@ def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHO
     or in being a question are never duplicates, nor are texts of different speakers or, except for
     messages, of different titles. Candidates are best first, with unique ids.
 
-    `threshold` is the least Jaccard similarity of near duplicates, above 0; 1 still finds exact ones.
+    `threshold` is the least Jaccard similarity of near duplicates, in (0, 1]; 1 still finds exact ones.
 
     >>> from types import SimpleNamespace as Said
     >>> said = {"a": "I like tea.", "b": "i like  TEA"}

@@ -22,10 +22,10 @@ def source_of(document_id: str | None, session_id: str | None) -> tuple[str, str
 def cap_sources(ranked: Sequence[T], source: Callable[[T], Hashable | None], *, cap: int | None, top_k: int) -> list[T]:
     """Move items beyond the cap of their source behind the first `top_k`, while others can take their place.
 
-    The order is otherwise kept: moved items come right after the first `top_k`, before everything that ranked lower.
-    If too few others follow, the best of the items beyond the cap fill the first `top_k`. Returns every item of
-    `ranked` once. `source` gives an item's document or session; items whose source is None are never capped, nor any
-    item without a `cap`, which is at least 1.
+    The order is otherwise kept: moved items come right after the first `top_k`, before everything that ranked lower. If
+    too few others follow, the best of the items beyond the cap fill the first `top_k`. Returns every item of `ranked`
+    once. `source` gives an item's document or session; items whose source is None are never capped. `cap` is at least
+    1; None caps nothing.
 
     >>> cap_sources(["a1", "a2", "a3", "b1", "c1"], lambda one: one[0], cap=1, top_k=3)
     ['a1', 'b1', 'c1', 'a2', 'a3']

@@ -7,8 +7,10 @@ Here a word must have no other way to say it, so that memories without it are ha
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from graph.dates import MONTHS
+from retrieval.text.analysis import analyze
 from retrieval.text.characters import RUN, prepare
 from retrieval.text.words import MAX_WHOLE, chunks
 
@@ -64,6 +66,12 @@ def find_identifiers(text: str) -> list[str]:
             members = _LISTING.split(word)
             found += [word, *members] if len(members) > 1 and all(map(_is_identifier, members)) else [word]
     return found
+
+
+@lru_cache(maxsize=1_024)
+def identifier_terms(text: str, language: str) -> frozenset[str]:
+    """The terms of whole identifiers; their parts are terms of the text, too, such as the "e" of "E-412"."""
+    return frozenset(analyze(identifier, language)[0] for identifier in find_identifiers(text))
 
 
 def _is_identifier(word: str) -> bool:

@@ -92,8 +92,8 @@ class Gained(NamedTuple):
 def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bias: float) -> list[Labelled]:
     """The searches of a namespace with a relevant memory, in order of time.
 
-    `judged` has each search once; those whose judged memories are gone are ignored. Users look at a rank with
-    probability (1 / rank) ^ `position_bias`.
+    `judged` has each search once; those without a judged memory that they can still find are ignored. Users look at a
+    rank with probability (1 / rank) ^ `position_bias`.
 
     Raises:
         InvalidInput: there is too little to learn from.

@@ -144,7 +144,7 @@ def _in_digits(found: re.Match[str], stop: int) -> Stretch | None:
 
 
 def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
-    """May 3, 2023; May 3-5; May 3rd; May 2023; in May."""
+    """May 3, 2023; May 3-5; May 3rd; May 2023; May/2023; in May."""
     month = MONTHS[tokens.low(position)]
     short = _is_short(tokens.low(position))
     after = tokens.after(position + 1, ".") if short else position + 1
@@ -157,7 +157,7 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
         if not said and (_counts(tokens, stop) or not (sure or _is_named(tokens, position, short))):
             return None
         return _days(month, int(day[1]), int(last[1]), said or (year, stop), now)
-    if said := _year_at(tokens, tokens.after(after, ","), now):
+    if said := _year_at(tokens, tokens.after(after, ",", "/"), now):
         return unit_from(datetime(said[0], month, 1), "month", said[1])
     shared = _shared_year(tokens, after, month, now) if _is_named(tokens, position, short) else None
     if not (led or shared or _is_month(tokens, position, short)):

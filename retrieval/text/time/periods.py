@@ -115,7 +115,7 @@ def _are_alike(tokens: TimeTokens, one: int, other: int) -> bool:
     "In May, June and July" names three months, "In May, June called" one, and "On Monday, May called" a weekday.
     """
     words = tokens.low(one), tokens.low(other)
-    more = tokens.after(tokens.after(other + 1, ","), "and", "or")
+    more = tokens.after(tokens.after(other + 1, ","), *AND)
     months = MONTHS.keys() >= {*words, tokens.low(more)} and more > other + 1
     return months or all(map(str.isdecimal, words)) or WEEKDAYS.keys() >= {*words}
 

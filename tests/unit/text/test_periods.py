@@ -395,6 +395,8 @@ def test_other_words_are_no_time(query: str) -> None:
         ("In 2019, 2000 people came.", ["2019-01-01/2020-01-01"]),
         ("Who came in May, June, or July?", ["--05", "--06", "--07"]),
         ("Who came in May/June?", ["--05", "--06"]),
+        ("Who came in May, June & July?", ["--05", "--06", "--07"]),
+        ("Who came in May/2023?", ["2023-05-01/2023-06-01"]),
         ("Who came on Fri & Sat?", ["2023-06-09/2023-06-10", "2023-06-10/2023-06-11"]),
         ("In May, June and Tom came where?", ["--05"]),
         ("On Monday, May called about what?", ["2023-06-12/2023-06-13"]),
