@@ -267,7 +267,10 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
 
 
 def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
-    """Facts, best first, with those about the same thing together, newest first; superseded ones come after others."""
+    """Facts, best first, with those about the same thing together, newest first.
+
+    Superseded facts come last within such a group, and groups of nothing else come after the others.
+    """
     groups: list[list[PackCandidate]] = []
     leaders: list[frozenset[str]] = []
     for fact in facts:
