@@ -147,12 +147,11 @@ count_words(const Search *search, int64_t part, const int64_t words) {
     int is_narrow = search->is_narrow;
     memset(with, 0, (size_t)(TABLES * (counts + 1)) * sizeof *with);
     for (int64_t row = first; row < end; row++, signs += words) {
-        int64_t count = 0;
+        int64_t count = eligible[row] ? 0 : counts;
         __builtin_prefetch((const char *)signs + BYTES_AHEAD); /* the hardware prefetcher stops at page ends */
-        if (is_narrow)
+        if (is_narrow && eligible[row]) /* half the time with few eligible rows, 1.15 with a random half */
             for (int64_t word = 0; word < words; word++)
                 count += __builtin_popcountll(signs[word] ^ asked[word]);
-        count = eligible[row] ? count : counts;
         differing[row] = (uint16_t)count;
         with[count * TABLES + (row & (TABLES - 1))]++;
     }
