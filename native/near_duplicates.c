@@ -63,13 +63,12 @@ static int64_t distinct(Sign *signs, int64_t count) {
 
    texts: `count` texts in UTF-8, separated by a byte 0xff.
    fewest, most: number of words of texts with shingles.
-   threshold: in (0, 1].
    marks: out, 1 or 0 per text.
-   Returns 0, or -1 if out of memory. */
-int trivet_alike(const uint8_t *texts, int64_t size, int64_t count, int64_t fewest, int64_t most, double threshold,
-                 uint8_t *marks) {
+   Returns the number of marked texts, -1 if out of memory, -2 if `texts` does not contain `count` texts. */
+int64_t trivet_alike(const uint8_t *texts, int64_t size, int64_t count, int64_t fewest, int64_t most, double threshold,
+                     uint8_t *marks) {
     uint8_t letters[256];
-    int64_t longest = size / 2 + 1, signs = 0, room = count + size / 2 + 1, at = 0;
+    int64_t longest = size / 2 + 1, signs = 0, room = count + size / 2 + 1, at = 0, marked = 0;
     uint64_t *words = malloc((size_t)longest * sizeof *words);
     Sign *found = malloc((size_t)room * sizeof *found);
     if (!words || !found) {
@@ -79,7 +78,8 @@ int trivet_alike(const uint8_t *texts, int64_t size, int64_t count, int64_t fewe
     }
     fill_letters(letters);
     memset(marks, 0, (size_t)count);
-    for (int64_t text = 0; text < count; text++) {
+    int64_t text = 0;
+    for (; text < count && at <= size; text++) {
         int64_t length = words_of(texts, &at, size, letters, words);
         uint64_t all = (uint64_t)length;
         for (int64_t i = 0; i < length; i++) all = spread(all) + words[i];
@@ -91,11 +91,16 @@ int trivet_alike(const uint8_t *texts, int64_t size, int64_t count, int64_t fewe
         int64_t prefix = shingles - (int64_t)ceil(threshold * (double)shingles - 1e-9) + 1;
         signs += prefix < shingles ? prefix : shingles;
     }
-    sort(found, signs);
-    for (int64_t i = 1; i < signs; i++)
-        if (found[i].key == found[i - 1].key && found[i].text != found[i - 1].text)
-            marks[found[i].text] = marks[found[i - 1].text] = 1;
+    if (text < count || at <= size) {
+        marked = -2;
+    } else {
+        sort(found, signs);
+        for (int64_t i = 1; i < signs; i++)
+            if (found[i].key == found[i - 1].key && found[i].text != found[i - 1].text)
+                marks[found[i].text] = marks[found[i - 1].text] = 1;
+        for (int64_t i = 0; i < count; i++) marked += marks[i];
+    }
     free(words);
     free(found);
-    return 0;
+    return marked;
 }

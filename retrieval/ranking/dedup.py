@@ -36,7 +36,7 @@ THRESHOLD = 0.85
 _mark_alike = native.function(
     "trivet_alike",
     ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array,
-    result=ctypes.c_int,
+    result=ctypes.c_int64,
 )  # fmt: skip
 
 
@@ -77,13 +77,16 @@ def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHO
     or in being a question are never duplicates, nor are texts of different speakers or, except for
     messages, of different titles. Candidates are best first, with unique ids.
 
-    `threshold` is the least Jaccard similarity of near duplicates, in (0, 1]; 1 still finds exact ones.
+    `threshold` is the least Jaccard similarity of near duplicates; 1 still finds exact ones. Raises ValueError if it is
+    outside (0, 1].
 
     >>> from types import SimpleNamespace as Said
     >>> said = {"a": "I like tea.", "b": "i like  TEA"}
     >>> deduplicate([Said(id=id, text=text, speaker=None, title=None, kind="memory") for id, text in said.items()])
     [['a', 'b']]
     """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
     marks = _alike(candidates, threshold)
     if not any(marks):
         return [[each.id] for each in candidates]

@@ -85,17 +85,20 @@ TEXTS = st.lists(st.binary(max_size=60).map(lambda text: text.replace(b"\xff", b
 
 @given(TEXTS, st.floats(0.01, 1))
 def test_the_kernel_stays_within_bounds(texts: list[bytes], threshold: float) -> None:
-    """For any bytes and any number of texts; memory behind the marks is left alone."""
+    """For any bytes; a wrong number of texts is refused, and memory behind the marks is left alone."""
     mark = native.function(
-        "trivet_alike", ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array, result=ctypes.c_int
+        "trivet_alike", ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array, result=ctypes.c_int64
     )
     joined = b"\xff".join(texts)
     for count in (len(texts) - 1, len(texts), len(texts) + 1):
         marks = ctypes.create_string_buffer(b"\x07" * (count + 4), count + 4)
-        mark(joined, len(joined), count, 3, 10, threshold, marks)
+        found = mark(joined, len(joined), count, 3, 10, threshold, marks)
         assert marks.raw[count:] == b"\x07" * 4
-        assert {*marks.raw[:count]} <= {0, 1}
-        assert all(marks.raw[at] == 1 for at, text in enumerate(texts[:count]) if texts[:count].count(text) > 1)
+        if count == len(texts):
+            assert found == sum(marks.raw[:count])
+            assert all(marks.raw[at] == 1 for at, text in enumerate(texts) if texts.count(text) > 1)
+        else:
+            assert found == -2
 
 
 def test_long_texts_are_told_apart_by_what_is_written() -> None:

@@ -169,3 +169,9 @@ def test_case_tells_texts_apart_only_where_they_are_very_long() -> None:
 @pytest.mark.parametrize("text", ["", "   ", "!!!", "\x00", "\ud800", "😀"])
 def test_texts_without_words_do_no_harm(text: str) -> None:
     assert groups(text, text, "I like tea") == [("0", "1"), ("2",)]
+
+
+@pytest.mark.parametrize("threshold", [0.0, -1.0, 1.1])
+def test_a_threshold_outside_its_range_is_refused(threshold: float) -> None:
+    with pytest.raises(ValueError, match="threshold"):
+        deduplicate([], threshold=threshold)

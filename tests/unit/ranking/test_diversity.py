@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from retrieval.ranking.diversity import cap_sources, maximal_marginal_relevance, source_of
 
@@ -51,6 +52,12 @@ def test_what_is_over_the_cap_gives_way_to_what_follows(
     assert capped(ranked, cap, top_k) == expected
 
 
+@pytest.mark.parametrize(("cap", "top_k", "complaint"), [(0, 3, "cap is 0"), (-1, 3, "cap is -1"), (1, -1, "top_k is")])
+def test_caps_that_make_no_sense_are_refused(cap: int, top_k: int, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        capped("a1", cap, top_k)
+
+
 RELEVANCE = np.array([0.9, 0.8, 0.6, 0.1])
 VECTORS = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0], [-1.0, 0.0]])
 
@@ -84,3 +91,34 @@ def test_ties_go_to_the_earlier_place() -> None:
 
 def test_nothing_is_chosen_from_nothing() -> None:
     assert maximal_marginal_relevance(np.empty(0), np.empty((0, 3)), diversity=0.5, count=3) == []
+
+
+def test_vectors_of_half_precision_are_near_enough_to_unit() -> None:
+    vectors = np.random.default_rng(7).normal(size=(20, 384))
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float32)
+    relevance = np.linspace(1, 0, 20, dtype=np.float32)
+    chosen = maximal_marginal_relevance(relevance, vectors, diversity=0.3, count=20)
+    assert sorted(chosen) == list(range(20))
+
+
+@pytest.mark.parametrize(
+    ("relevance", "vectors", "diversity", "count", "complaint"),
+    [
+        (RELEVANCE, VECTORS, -0.1, 4, "diversity is -0.1"),
+        (RELEVANCE, VECTORS, 1.1, 4, "diversity is 1.1"),
+        (RELEVANCE, VECTORS, float("nan"), 4, "diversity is nan"),
+        (RELEVANCE, VECTORS, 0.5, -1, "count is -1"),
+        (RELEVANCE[:3], VECTORS, 0.5, 4, "shape"),
+        (RELEVANCE, VECTORS[:, 0], 0.5, 4, "shape"),
+        (RELEVANCE[::-1], VECTORS, 0.5, 4, "best first"),
+        (np.array([np.nan] * 4), VECTORS, 0.5, 4, "finite"),
+        (RELEVANCE, VECTORS * 2, 0.5, 4, "length 1"),
+        (RELEVANCE, np.zeros((4, 2)), 0.5, 4, "length 1"),
+        (RELEVANCE, np.full((4, 2), np.nan), 0.5, 4, "length 1"),
+    ],
+)
+def test_what_cannot_be_chosen_from_is_refused(
+    relevance: NDArray[np.float64], vectors: NDArray[np.float64], diversity: float, count: int, complaint: str
+) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        maximal_marginal_relevance(relevance, vectors, diversity=diversity, count=count)
