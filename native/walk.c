@@ -172,7 +172,8 @@ static int meet_hubs(trivet_walk *walk, const trivet_graph *graph, int64_t most)
     int64_t n = walk->n_columns, n_hubs = 0;
     for (int64_t at = 0; at < n; at++) n_hubs += walk->columns[at].mentions > most;
     if (!n_hubs || n == 1) return 1;
-    int64_t *codes = malloc((size_t)(n * graph->n_segments + 1) * sizeof *codes); /* of the seeds per segment, NONE unless a hub */
+    /* Of the seeds per segment, NONE for those that are no hubs. */
+    int64_t *codes = malloc((size_t)(n * graph->n_segments + 1) * sizeof *codes);
     trivet_ways *ways = malloc((size_t)(walk->n_met + 1) * sizeof *ways);
     int done = codes && ways;
     for (int64_t at = 0; done && at < n * graph->n_segments; at++) {

@@ -9,7 +9,9 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from postgres.connection import Connection, fetch
+from retrieval.store.visibility import seen_by
 from retrieval.types.journal import Feedback, FeedbackRequest
+from retrieval.types.search import SearchOptions
 
 MAX_ROWS = 100_000
 """Most rows of feedback per namespace; the oldest are deleted first."""
@@ -36,9 +38,8 @@ _INSERT: LiteralString = """
 """
 
 _EXISTING: LiteralString = """
-    select id, superseded_at is null and (expires_at is null or expires_at > now())
-    from memory where ns = %(ns)s and id = any(%(ids)s::text[])
-"""
+    select m.id, <visible> from memory m where m.ns = %(ns)s and m.id = any(%(ids)s::text[])
+""".replace("<visible>", seen_by(SearchOptions()).condition)
 
 # In the order of `Feedback`'s fields, after the number.
 _COLUMNS: LiteralString = """
