@@ -57,6 +57,7 @@ async def _serve(opening: AbstractAsyncContextManager[AsyncClient], namespace: s
             serving = asyncio.create_task(server(client, lambda _: namespace, base_url=base_url).run_stdio_async())
             await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
             if stopped.done():
+                logging.disable()  # the calls that this cuts off would complain of it
                 serving.cancel()  # it answers no more
             else:
                 await serving
