@@ -15,13 +15,13 @@ import psycopg
 
 from postgres.connection import Connection, fetch
 from retrieval.embedding.embedders import embedder_fault, remote_embedder
-from retrieval.errors import EmbeddingFailed, StoreError
+from retrieval.errors import EmbeddingFailed, MigrationError, StoreError
 from retrieval.installation import CHECKSUMS, REMEDY, checksums, fault_of, models_dir
 from retrieval.settings import Settings
 from retrieval.store import namespaces
 from retrieval.store.embedded.instance import running
 from retrieval.store.embedded.tuning import advice, server_settings
-from retrieval.store.migrate import LEAST_SERVER_VERSION, LEAST_VECTOR_VERSION, pending, vector_version
+from retrieval.store.migrate import LEAST_VECTOR_VERSION, check_server, pending, vector_version
 from retrieval.store.pool import check_session, connect, describe
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 from retrieval.types.state import Finding
@@ -83,12 +83,11 @@ def check_models(folder: Path) -> Iterator[Finding]:
 
 
 async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDDER) -> list[Finding]:
-    """Check the server's version, pgvector, migrations, namespaces' embedders, vector index, settings and clock.
+    """Check the server, pgvector, migrations, namespaces' embedders, vector index, settings and clock.
 
     `embedder` is that of the server's settings.
     """
-    version = db.info.server_version
-    findings = [Finding("PostgreSQL", version >= LEAST_SERVER_VERSION, f"{version // 10_000}.{version % 10_000}")]
+    findings = [await _server(db)]
     extension = await fetch(db, _EXTENSION)
     findings += [Finding("pgvector", vector_version(each) >= LEAST_VECTOR_VERSION, each) for (each,) in extension]
     if not extension:
@@ -103,6 +102,15 @@ async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDD
     difference_s = abs((datetime.now(UTC) - now).total_seconds())
     detail = f"{difference_s:.1f} s from the database's"
     return [*findings, Finding("clock", difference_s <= MOST_CLOCK_DIFFERENCE_S, detail)]
+
+
+async def _server(db: Connection) -> Finding:
+    version = db.info.server_version
+    try:
+        await check_server(db)
+    except MigrationError as exc:
+        return Finding("PostgreSQL", False, str(exc))
+    return Finding("PostgreSQL", True, f"{version // 10_000}.{version % 10_000}")
 
 
 async def _migrations(db: Connection) -> Finding:

@@ -12,6 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import LiteralString, NamedTuple
 
 import psycopg
+from psycopg.errors import DuplicateTable
 
 from postgres.connection import Connection, fetch
 from retrieval.errors import MigrationError
@@ -48,7 +49,11 @@ _ELSEWHERE: LiteralString = """
     where pg_class.oid = to_regclass('trivet_migration') and nspname <> current_schema()
 """
 _VECTOR_VERSIONS: LiteralString = """
-    select coalesce(installed_version, default_version) from pg_available_extensions where name = 'vector'
+    select coalesce(installed_version, default_version), (
+        select nspname from pg_extension join pg_namespace on pg_namespace.oid = extnamespace
+        where extname = name and to_regtype('halfvec') is null
+    )
+    from pg_available_extensions where name = 'vector'
 """
 
 log = logging.getLogger(__name__)
@@ -136,7 +141,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
     series = bundled() if series is None else series
     with translated():
         async with await connect(url) as db:
-            await _check_server(db)
+            await check_server(db)
             await check_session(db, url)
             await db.execute(_NO_TIMEOUTS)
             await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
@@ -144,12 +149,11 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
                 todo = outstanding(series, await _applied(db))
                 if todo:  # otherwise the database may be read-only
                     await _check_schema(db)
-                    await db.execute(_CREATE_TABLE)
+                for migration in todo:
+                    await _apply(db, migration)
+                    log.info("applied migration %04d %s", migration.version, migration.name)
             except psycopg.Error as exc:
                 raise MigrationError(f"cannot migrate the database {describe(url)}: {one_line(exc)}") from exc
-            for migration in todo:
-                await _apply(db, migration)
-                log.info("applied migration %04d %s", migration.version, migration.name)
             return [migration.version for migration in todo]
 
 
@@ -165,14 +169,19 @@ async def pending(database: str | Connection) -> list[int]:
 
 
 async def _apply(db: Connection, migration: Migration) -> None:
-    try:
-        async with db.transaction():
+    async with db.transaction():
+        await db.execute(_CREATE_TABLE)
+        try:
             await db.execute(migration.sql.encode(), prepare=False)
-            await db.execute(
-                _RECORD, {"version": migration.version, "name": migration.name, "checksum": migration.checksum}
-            )
-    except psycopg.Error as exc:
-        raise MigrationError(f"migration {migration.version} {migration.name!r} failed: {one_line(exc)}") from exc
+        except psycopg.Error as exc:
+            remedy = "; give Trivet a schema of its own and put it first in the search path"
+            raise MigrationError(
+                f"migration {migration.version} {migration.name!r} failed: {one_line(exc)}"
+                + (remedy if isinstance(exc, DuplicateTable) else "")
+            ) from exc
+        await db.execute(
+            _RECORD, {"version": migration.version, "name": migration.name, "checksum": migration.checksum}
+        )
 
 
 async def _applied(db: Connection) -> list[Applied]:
@@ -189,8 +198,11 @@ async def _check_schema(db: Connection) -> None:
         )
 
 
-async def _check_server(db: Connection) -> None:
-    """Raise MigrationError unless the server is new enough and has pgvector, and the database is in UTF-8."""
+async def check_server(db: Connection) -> None:
+    """Raise MigrationError unless the server is new enough and has pgvector, and the database is in UTF-8.
+
+    If pgvector's extension has been created, its schema must be in the search path.
+    """
     version = db.info.server_version
     if version < LEAST_SERVER_VERSION:
         raise MigrationError(f"PostgreSQL {version // 10_000} is too old: Trivet needs 16 or newer")
@@ -202,9 +214,11 @@ async def _check_server(db: Connection) -> None:
     rows = await fetch(db, _VECTOR_VERSIONS)
     if not rows:
         raise MigrationError("this PostgreSQL server has no extension 'vector': install pgvector 0.8 or newer")
-    [(extension,)] = rows
+    [(extension, schema)] = rows
     if vector_version(extension) < LEAST_VECTOR_VERSION:
         raise MigrationError(f"pgvector {extension} is too old: Trivet needs 0.8 (alter extension vector update)")
+    if schema is not None:
+        raise MigrationError(f"pgvector is in the schema {schema!r}, which the search path lacks")
 
 
 def vector_version(text: str) -> tuple[int, ...]:

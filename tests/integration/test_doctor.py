@@ -50,6 +50,13 @@ async def test_a_database_that_is_not_migrated(empty_database_url: str) -> None:
     assert "start the server, or run `trivet migrate`" in found["migrations"].detail
 
 
+async def test_a_server_that_migrations_refuse(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retrieval.store.migrate.LEAST_SERVER_VERSION", 190_000)
+    found = by_name(await examine(settings_for(empty_database_url)))["PostgreSQL"]
+    assert not found.ok
+    assert "PostgreSQL 18 is too old" in found.detail
+
+
 async def test_what_else_is_asked_for_needs_a_migrated_database(database_url: str, empty_database_url: str) -> None:
     """The files of indexes are not looked at where there are no tables."""
 

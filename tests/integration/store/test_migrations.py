@@ -134,6 +134,17 @@ async def test_a_failing_migration_leaves_nothing_of_itself_and_all_before_it(em
     assert await migrate(empty_database_url, series=[FIRST, SECOND]) == [2]
 
 
+async def test_a_table_of_another_program_is_told_and_nothing_is_left_beside_it(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("create table a (x integer)")
+        db.execute("create schema own")
+    with pytest.raises(MigrationError, match='relation "a" already exists; give Trivet a schema of its own'):
+        await migrate(empty_database_url, series=[FIRST])
+    assert tables(empty_database_url) == {"a"}
+    own = psycopg.conninfo.make_conninfo(empty_database_url, options="-csearch_path=own,public")
+    assert await migrate(own, series=[FIRST]) == [1]
+
+
 async def test_tables_are_not_split_between_two_schemas(empty_database_url: str) -> None:
     await migrate(empty_database_url, series=[FIRST])
     with psycopg.connect(empty_database_url) as db:
@@ -246,6 +257,16 @@ async def test_a_server_without_pgvector_is_refused(empty_database_url: str, mon
     monkeypatch.setattr("retrieval.store.migrate._VECTOR_VERSIONS", without)
     with pytest.raises(MigrationError, match="has no extension 'vector'"):
         await migrate(empty_database_url)
+
+
+async def test_a_pgvector_outside_the_search_path_is_told(empty_database_url: str) -> None:
+    with psycopg.connect(empty_database_url) as db:
+        db.execute("create schema extensions")
+        db.execute("create extension vector schema extensions")
+    with pytest.raises(MigrationError, match="pgvector is in the schema 'extensions'"):
+        await migrate(empty_database_url)
+    with_it = psycopg.conninfo.make_conninfo(empty_database_url, options="-csearch_path=public,extensions")
+    assert await migrate(with_it) == [migration.version for migration in bundled()]
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
