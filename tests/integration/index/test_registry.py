@@ -445,6 +445,16 @@ async def test_where_changes_were_forgotten_that_it_has_not_read_it_is_read_anew
     await assert_right(process)
 
 
+async def test_changes_are_forgotten_and_namespaces_deleted_where_all_tables_are_published(process: Process) -> None:
+    """As for logical replication: PostgreSQL refuses deletes of rows that nothing identifies."""
+    await process.ingest.add("n", [memory("a")])
+    async with process.pool.connection() as conn:
+        await conn.execute("create publication everything for all tables")
+        await forgotten(conn)
+        await process.ingest.add("n", [memory("b")])
+        await namespaces.delete(conn, "n")
+
+
 async def test_changes_are_not_forgotten_while_an_older_transaction_is_open(two: tuple[Process, Process]) -> None:
     """Or reads meanwhile would miss them as long as that is open."""
     process, other = two
