@@ -187,8 +187,12 @@ At READ COMMITTED there are no serialisation failures. Reads at another level ma
 them if the primary removes rows they need.
 """
 
-_REFUSALS = ("22", "54")
-"""Rejected values: data exceptions, and limits such as the longest index key or the deepest nesting."""
+_REFUSALS = ("22", "54001")
+"""Rejected values: data exceptions, and the deepest nesting."""
+
+_LIMIT = "54000"
+"""A limit was reached: the longest index key, where the error names a table; else not the caller's, as when PostgreSQL
+stops giving out transaction numbers before they wrap around."""
 
 _DENIED = "42501"
 """The database role lacks a privilege."""
@@ -216,7 +220,8 @@ def translated() -> Iterator[None]:
         state, reason = exc.sqlstate or "", exc.diag.message_primary or one_line(exc)
         if state.startswith(_COLLISIONS):
             raise Collided(f"another writer was in the way: {reason}") from exc
-        if state.startswith(_REFUSALS) or isinstance(exc, psycopg.DataError):
+        is_refusal = state.startswith(_REFUSALS) or (state == _LIMIT and exc.diag.table_name)
+        if is_refusal or isinstance(exc, psycopg.DataError):
             raise InvalidInput(f"the database refuses a value: {reason}") from exc
         if state == _DENIED:
             raise StoreError(f"the database refuses its user: {reason}") from exc

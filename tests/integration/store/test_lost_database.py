@@ -93,6 +93,12 @@ async def _first_answer(client: httpx.AsyncClient) -> dict[str, list[dict[str, o
         ("select '\\ud800'::json, chr(0)", InvalidInput),
         ("select 2147483647::int4 + 1::int4", InvalidInput),
         ("select repeat('[', 200000)::jsonb", InvalidInput),
+        (
+            "do 'begin create temp table t (x text unique) on commit drop; "
+            "insert into t select string_agg(md5(n::text), '''') from generate_series(1, 200) as n; end'",
+            InvalidInput,
+        ),
+        ("do 'begin raise sqlstate ''54000''; end'", StoreUnavailable),
         ("do 'begin set transaction read only; create table t (i int4); end'", StoreUnavailable),
         ("do 'begin raise sqlstate ''40P01''; end'", Collided),
         ("do 'begin raise sqlstate ''23505''; end'", Collided),
