@@ -30,7 +30,7 @@ class LiveProfiles:
         self._live: dict[str, Profile] = {}
         self._shadows: dict[str, tuple[Profile, float]] = {}
         self._exact: dict[tuple[str, int], Profile] = {}
-        self._changes = -1
+        self._changes = ""
         self._checked = -float("inf")
         self._invalidations = 0
         self._lock = asyncio.Lock()

@@ -11,7 +11,8 @@ from psycopg.types.json import Jsonb
 
 from postgres.connection import Connection, fetch
 
-_CHANGES = "select counter from profile_change"
+# A database that is restored and then changed may count to the same number again.
+_CHANGES = "select concat_ws(' ', counter, xmin, pg_postmaster_start_time()) from profile_change"
 
 _TAKE_TURN = "update profile_change set counter = counter + 1"
 
@@ -128,10 +129,10 @@ async def writing(conn: Connection) -> AsyncIterator[None]:
         yield
 
 
-async def changes(conn: Connection) -> int:
-    """The number of changes to profiles so far."""
-    [(counter,)] = await fetch(conn, _CHANGES)
-    return int(counter)
+async def changes(conn: Connection) -> str:
+    """Differs after each change to profiles."""
+    [(state,)] = await fetch(conn, _CHANGES)
+    return str(state)
 
 
 async def live(conn: Connection) -> Sequence[LiveRow]:

@@ -245,6 +245,19 @@ async def test_another_process_sees_a_promotion(profile_registry: ProfileRegistr
     assert await other.find(None) == tuned
 
 
+async def test_a_database_that_was_restored_may_count_to_the_same_number(
+    pool: Pool, profile_registry: ProfileRegistry
+) -> None:
+    idle = book_on(pool, max_age_s=0)
+    async with pool.connection() as conn:
+        before = await (await conn.execute("select counter from profile_change")).fetchone()
+        assert await idle.find(None) == DEFAULT
+        tuned = await measured(profile_registry, 0.5)
+        await profile_registry.promote("default")
+        await conn.execute("update profile_change set counter = %s", before)
+    assert await idle.find(None) == tuned
+
+
 async def test_the_database_is_asked_once_in_a_while(pool: Pool, profile_registry: ProfileRegistry) -> None:
     """A thousand searches use what the first one read, until it is too old: after a second."""
     lasting, usual = book_on(pool, max_age_s=600), book_on(pool, max_age_s=MAX_AGE_S)
