@@ -56,7 +56,7 @@ class StructSchemas(OpenAPISchemaPlugin):
     """Collects the structs that handlers read and write; msgspec makes their schemas."""
 
     def __init__(self) -> None:
-        self.structs: set[type[msgspec.Struct]] = {Problem, Filters, AddRequest, BulkResult}
+        self.structs: set[type[msgspec.Struct]] = {Problem, Filters, BulkResult}
 
     def is_plugin_supported_field(self, field_definition: FieldDefinition) -> bool:
         """Whether it is a struct."""
@@ -64,10 +64,12 @@ class StructSchemas(OpenAPISchemaPlugin):
 
     def to_openapi_schema(self, field_definition: FieldDefinition, schema_creator: Any) -> Schema:
         """A component with the struct's name, which `complete` fills."""
+        schema: Schema
         if field_definition.annotation is Batch:
-            field_definition = FieldDefinition.from_annotation(AddRequest)
+            schema = schema_creator.for_field_definition(FieldDefinition.from_annotation(AddRequest))
+            return schema
         self.structs.add(field_definition.annotation)
-        schema: Schema = schema_creator.create_component_schema(field_definition, required=[], property_fields={})
+        schema = schema_creator.create_component_schema(field_definition, required=[], property_fields={})
         return schema
 
 
@@ -119,7 +121,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         for parameter in operation.get("parameters", ()):
             parameter["schema"] |= parameter["schema"].pop("oneOf", [{}])[0]  # the other one is null: left out
             if parameter["name"] == "filters":
-                del parameter["schema"]
+                del parameter["schema"], parameter["allowReserved"]
                 parameter["content"] = {JSON_TYPE: {"schema": _reference(Filters), "example": _TEXTS["filters"]}}
             if parameter["in"] == "path":
                 parameter["example"] = EXAMPLE_NAMES[parameter["name"]]
@@ -133,6 +135,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         _complete_responses(path, operation, with_key=with_key, with_rate_limit=with_rate_limit)
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
     _describe_fields(components)
+    _state_openness(components)
     document["components"]["schemas"] = components
 
 
@@ -146,6 +149,19 @@ def _describe_fields(components: Mapping[str, dict[str, Any]]) -> None:
             own = _FIELDS["own"].get(name, {}).get(field) or description_of(schema) or told.get(field)
             if text := own or _FIELDS["any"].get(field, ""):
                 schema["description"] = text
+
+
+def _state_openness(schema: Any) -> None:
+    """Say where anything may be: to some generators of clients, a list or object that does not say so holds nothing.
+
+    Some cannot read `items: false` either; the `maxItems` of a tuple says the same.
+    """
+    for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        _state_openness(inner)
+    if isinstance(schema, dict) and schema.get("type") == "array":
+        schema["items"] = schema.get("items") or {}
+    if isinstance(schema, dict) and schema.get("type") == "object" and "properties" not in schema:
+        schema.setdefault("additionalProperties", True)
 
 
 def _reference(kind: type[msgspec.Struct]) -> dict[str, str]:

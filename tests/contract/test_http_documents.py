@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,31 @@ async def test_every_time_is_called_a_time(database_url: str) -> None:
     assert {"Memory.expires_at", "Job.finished_at", "SearchRequest.as_of"} <= times.keys()
     for field, about in times.items():
         assert {"type": "string", "format": "date-time"}.items() <= about.get("anyOf", [about])[0].items(), field
+
+
+async def test_generators_of_clients_can_read_it(database_url: str) -> None:
+    """Every JSON body is a named type, lists and objects say what they may hold, and no parameter is malformed."""
+    document = await _document(database_url)
+    for operation in _operations(document).values():
+        for media_type, body in operation.get("requestBody", {}).get("content", {}).items():
+            assert media_type != "application/json" or "$ref" in str(body["schema"]), operation["operationId"]
+        # `allowReserved` belongs to a `schema`
+        assert not any({"content", "allowReserved"} <= each.keys() for each in operation.get("parameters", ()))
+    schemas = document["components"]["schemas"]
+    assert schemas["MemoryInput"]["properties"]["metadata"]["additionalProperties"] is True
+    lists = [each for each in _objects_in(schemas) if each.get("type") == "array"]
+    assert len(lists) > 100
+    assert all(isinstance(each.get("items"), dict) for each in lists)  # not even false, which some cannot read
+    open_objects = [each for each in _objects_in(schemas) if each.get("type") == "object" and "properties" not in each]
+    assert all("additionalProperties" in each for each in open_objects)
+
+
+def _objects_in(part: Any) -> Iterator[dict[str, Any]]:
+    """The JSON objects in a part of the document."""
+    if isinstance(part, dict):
+        yield part
+    for inner in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
+        yield from _objects_in(inner)
 
 
 async def test_its_examples_are_valid(database_url: str) -> None:
