@@ -60,7 +60,10 @@ async def _serve(opening: AbstractAsyncContextManager[AsyncClient], namespace: s
                 logging.disable()  # the calls that this cuts off would complain of it
                 serving.cancel()  # it answers no more
             else:
-                await serving
+                try:
+                    await serving
+                except* BrokenPipeError:  # the assistant has gone, and left a call without waiting for its answer
+                    pass
     finally:
         if stopped.done():
             os._exit(stopped.result())  # asyncio would wait for the thread that reads standard input

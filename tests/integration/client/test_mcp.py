@@ -277,6 +277,15 @@ def test_a_signal_ends_them_while_their_input_stays_open(number: signal.Signals)
         assert postgres_in(data_dir) == []
 
 
+def test_an_assistant_that_does_not_wait_for_an_answer_is_no_error() -> None:
+    with greeted("-m", "trivet", "mcp", "-n", "ana", "--url", "http://127.0.0.1:1") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        tell(process, "ping", {}, id=1)
+        _, errors = process.communicate()
+        assert (process.returncode, errors) == (0, "")
+
+
 def test_a_signal_ends_them_even_if_the_database_cannot_be_closed() -> None:
     code = """
 import contextlib, trivet, trivet.in_process
