@@ -52,6 +52,14 @@ def _relative(group: str) -> str:
     return rf"{_ADJECTIVES}(?P<{group}>{_RELATIVES})(?![\w-])"
 
 
+_FOLLOWS = (
+    r"(?:in|on|at|and|or|but|as|for|with|from|of|to|by|since|until|when|while|which|who|now|today|again|after|before"
+    r"|because|so|where|starring|featuring|based|is|was|the)\b"
+)
+_OWNS = rf"['\u2019]s?\s(?!{_FOLLOWS})\w"
+"""The end of a name whose owner is not meant, but something of theirs: "Ann's" in "Ann's bakery"."""
+
+
 class RelationPattern(NamedTuple):
     """A pattern that states a relation.
 
@@ -65,15 +73,12 @@ class RelationPattern(NamedTuple):
 
     relation: str
     said: str
-    target: str = rf"(?P<target>{NAME})"
+    target: str = rf"(?P<target>(?>{NAME}))(?!{_OWNS})"
     who: Literal["before", "after"] = "before"
     persons: Literal["any", "first", "third"] = "any"
 
 
-_ENDS = (
-    r"(?=\s*(?:[^\w\s\"\u201c]|\Z)|\s(?:in|on|at|and|or|but|as|for|with|from|of|to|by|since|until|when|while|which|who|now"
-    r"|today|again|after|before|because|so|where|starring|featuring|based|is|was|the)\b)"
-)
+_ENDS = rf"(?!{_OWNS})(?=\s*(?:[^\w\s\"\u201c]|\Z)|\s{_FOLLOWS})"
 _THING = rf"(?:the\s)?(?P<target>(?>{NAME})){_ENDS}"
 _PLACE = rf"{_WHERE}(?P<target>(?>{NAME}))(?!\s[a-z]+\sof\b)"
 _WORK = rf"{_A_WORK}(?P<target>{_QUOTE}|(?>{NAME}){_ENDS})"
@@ -133,6 +138,7 @@ BOTH = {
 CALLED = re.compile(rf"(?:(?:\sis|\swas)?\s(?:named|called)\s|['\u2019]s\sname\sis\s|\s\(?)(?P<target>{NAME})")
 """The words between "my sister" and her name."""
 
+IS_OWNER = re.compile(_OWNS)
 POSSESSOR = re.compile(rf"(?P<name>{NAME})\Z")
 IS_BEFORE = re.compile(rf"(?P<name>{NAME})(?:\s(?:is|was)\s(?:also\s)?|['\u2019]s\s|,\s)\Z")
 """The name in "Ann is my sister", up to the "my"."""

@@ -17,6 +17,7 @@ from graph.relation_patterns import (
     CALLED,
     DENIED,
     IS_BEFORE,
+    IS_OWNER,
     KIN,
     NO_LONGER,
     NOT_NAMED_SO,
@@ -117,7 +118,7 @@ def _read(trigger: re.Match[str], place: _Place) -> Iterator[_Triple]:
     elif kind in ("of", "has"):
         follows = CALLED.match(place.text, trigger.end() - 1, place.end)
         who = _subject(place, "any" if kind == "has" else "third")
-        name = _clean(follows["target"]) if follows else None
+        name = _clean(follows["target"]) if follows and not IS_OWNER.match(place.text, follows.end()) else None
         if who and name:
             source, target = (who, name) if kind == "has" else (name, who)
             yield source, KIN[trigger[kind]], target

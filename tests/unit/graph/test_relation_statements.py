@@ -38,6 +38,7 @@ STATED = [
     ("I've been working for Nordlys since March.", "Ida works_at Nordlys"),
     ("Tom works for the University of Leeds.", "Tom works_at University of Leeds"),
     ("I got a new job at Kestrel Labs!", "Ida works_at Kestrel Labs"),
+    ("Tom works at Levi's now.", "Tom works_at Levi"),
     # Places.
     ("I live in Porto.", "Ida lives_in Porto"),
     ("yeah i live in Porto lol", "Ida lives_in Porto"),
@@ -136,6 +137,12 @@ NOT_STATED = [
     "Thanks to my friend, we are here.",
     "Anna is my sister's teacher.",
     "My sister and Anna went out.",
+    "Tom works at Anna's bakery.",
+    "Tom is married to Anna\u2019s cousin.",
+    "Tom owns the Falks' old boat.",
+    "Tom is the brother of Anna's wife.",
+    "Nordlys is owned by Anna's heirs.",
+    "Lena Falk wrote Anna's speech.",
 ]
 
 
