@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import io
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from heapq import heappop, heappush
+from math import inf
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 DAMPING = 0.85
 ROUNDS = 50
 """Rounds of power iteration: the error is below DAMPING ** ROUNDS = 0.0003."""
-
-MAX_TRIED = 200
-"""Most shortest paths that are compared by strength."""
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that XML 1.0 cannot hold, even escaped."""
@@ -34,20 +30,34 @@ Weighted = tuple[int, int, float]
 def shortest_paths(edges: Iterable[Weighted], source: int, target: int, *, max_hops: int, most: int) -> list[list[int]]:
     """Simple paths of at most `max_hops` edges as lists of nodes: the shortest first, then those of stronger edges.
 
-    The strength of a path is the weight of its weakest edge. Source and target differ.
+    The strength of a path is the weight of its weakest edge. Source and target differ. Of each length the paths are
+    extended best first, by the strength they may still have.
     """
-    import networkx as nx
-
-    graph = _undirected((), edges)
-    if not (graph.has_node(source) and graph.has_node(target) and nx.has_path(graph, source, target)):
-        return []
-    found = []
-    for path in islice(nx.shortest_simple_paths(graph, source, target), MAX_TRIED):
-        if len(path) - 1 > max_hops:
-            break
-        weakest = min(graph.edges[pair]["weight"] for pair in nx.utils.pairwise(path))
-        found.append((len(path), -weakest, path))
-    return [path for _, _, path in sorted(found)[:most]]
+    ways: dict[int, dict[int, float]] = defaultdict(dict)
+    for one, other, weight in edges:
+        ways[one][other] = ways[other][one] = weight
+    # By the number of edges left, then by node: the strength of the strongest way from there to the target.
+    strongest: list[dict[int, float]] = [{target: inf}]
+    for _ in range(max_hops):
+        further: dict[int, float] = {}
+        for node, strength in strongest[-1].items():
+            for other, weight in ways[node].items():
+                if other != target:
+                    further[other] = max(further.get(other, 0.0), min(strength, weight))
+        strongest.append(further)
+    found: list[list[int]] = []
+    for hops in range(1, max_hops + 1):
+        begun = [(-inf, [source])]
+        while begun and len(found) < most:
+            less, path = heappop(begun)
+            if len(path) > hops:
+                found.append(path)
+                continue
+            left = strongest[hops - len(path)]
+            for node, weight in ways[path[-1]].items():
+                if node in left and node not in path:
+                    heappush(begun, (max(less, -weight, -left[node]), [*path, node]))
+    return found
 
 
 def communities(nodes: Sequence[int], edges: Iterable[Weighted]) -> dict[int, int]:
@@ -57,7 +67,9 @@ def communities(nodes: Sequence[int], edges: Iterable[Weighted]) -> dict[int, in
     """
     import networkx as nx
 
-    graph = _undirected(nodes, edges)
+    graph = nx.Graph()  # in a fixed order, on which the result may depend
+    graph.add_nodes_from(sorted(nodes))
+    graph.add_weighted_edges_from(sorted(edges))
     found = nx.community.louvain_communities(graph, seed=0)
     ranked = sorted((sorted(members) for members in found), key=lambda members: (-len(members), members))
     return {node: number for number, members in enumerate(ranked) for node in members}
@@ -104,13 +116,3 @@ def _storable(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _NOT_XML.sub("\ufffd", value) if isinstance(value, str) else value for name, value in attributes.items()
     }
-
-
-def _undirected(nodes: Iterable[int], edges: Iterable[Weighted]) -> nx.Graph:
-    """The graph with nodes and edges in a fixed order, on which results of networkx may depend."""
-    import networkx as nx
-
-    graph = nx.Graph()
-    graph.add_nodes_from(sorted(nodes))
-    graph.add_weighted_edges_from(sorted(edges))
-    return graph

@@ -62,6 +62,11 @@ def test_paths_are_simple_short_and_sorted(edges: list[Weighted], max_hops: int)
     assert found == [path for _, _, path in ranked[:5]]
 
 
+def test_the_strongest_of_many_paths_comes_first() -> None:
+    edges = [edge for node in range(2, 400) for edge in ((0, node, float(node)), (1, node, float(node)))]
+    assert shortest_paths(edges, 0, 1, max_hops=3, most=2) == [[0, 399, 1], [0, 398, 1]]
+
+
 def test_a_node_that_no_edge_has_is_not_reached() -> None:
     assert shortest_paths([], 1, 2, max_hops=4, most=3) == []
     assert shortest_paths([(1, 3, 1.0)], 1, 2, max_hops=4, most=3) == []
