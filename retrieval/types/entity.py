@@ -118,7 +118,10 @@ class Neighbor(EntitySummary, frozen=True, kw_only=True):
 
 
 class Neighborhood(Struct, frozen=True, kw_only=True):
-    """The entities around one, nearest and then most strongly connected first, and the edges between all of them."""
+    """The entities around one, nearest and then most strongly connected first, and the edges between them.
+
+    Edges between two entities of the last hop are not read.
+    """
 
     entity: EntitySummary
     neighbors: list[Neighbor]

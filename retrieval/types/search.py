@@ -114,7 +114,13 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = 64
     max_hops: (
         Annotated[
-            int, Meta(ge=0, le=MAX_HOPS, description="hops beyond the query's entities; null: as the profile says")
+            int,
+            Meta(
+                ge=0,
+                le=MAX_HOPS,
+                description="hops beyond the query's entities, after the first only while there are fewer than 40 "
+                "memories; null: as the profile says",
+            ),
         ]
         | None
     ) = None
