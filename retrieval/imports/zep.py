@@ -134,7 +134,10 @@ def _entries(part: FilePart, context: ImportContext) -> Iterator[Mapping[str, An
 
 
 def _fact(entry: Mapping[str, Any], place: str, nodes: Mapping[str, _Node], context: ImportContext) -> Record:
-    """An edge: true from `valid_at` until `invalid_at`, or until it was found to be superseded."""
+    """An edge: true from `valid_at` until `invalid_at`, or until it was found to be superseded.
+
+    Without `valid_at` it is true from when it was told; if it was over by then, at no time.
+    """
     text = text_of(entry.get("fact")).strip()
     if not text:
         return SkippedRecord(place=place, reason="fact without text")
@@ -143,13 +146,15 @@ def _fact(entry: Mapping[str, Any], place: str, nodes: Mapping[str, _Node], cont
         name, label = nodes.get(text_of(entry.get(f"{end}_node_uuid")), ("", _label(entry.get(f"{end}_node_labels"))))
         ends.append((text_of(entry.get(f"{end}_node_name")) or name, label))
     named = all(name for name, _ in ends)
+    told = context.time(_said_at(entry))
+    over = context.time(entry.get("invalid_at")) or context.time(entry.get("expired_at"))
     relation = {"source": ends[0][0], "type": text_of(entry.get("name")) or "related_to", "target": ends[1][0]}
     return memory_record(
         place,
         id=text_of(entry.get("uuid")) or content_id("zep", text, entry.get("valid_at")),
         text=text,
-        created_at=context.time(_said_at(entry)),
-        expires_at=context.time(entry.get("invalid_at")) or context.time(entry.get("expired_at")),
+        created_at=min(told, over) if told and over else told,
+        expires_at=over,
         entities=[{"name": name, "type": label} for name, label in ends] if named else None,
         relations=[relation] if named else None,
         metadata=_metadata(entry),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -61,6 +62,13 @@ def test_a_fact_that_was_superseded_without_a_date_ends_when_that_was_found() ->
     (memory,) = Imported(as_json([edge])).memories
     assert memory.expires_at is not None
     assert memory.expires_at.isoformat() == "2024-06-01T00:00:00+00:00"
+
+
+def test_a_fact_that_was_over_when_it_was_told_is_kept() -> None:
+    """Graphiti's "I left Acme in March", said in May, has no `valid_at`."""
+    times = {"valid_at": None, "reference_time": "2024-05-02T00:00:00Z", "invalid_at": "2024-03-01T00:00:00Z"}
+    (memory,) = Imported(as_json([json.loads(exports.zep())["edges"][1] | times])).memories
+    assert memory.created_at == memory.expires_at == datetime(2024, 3, 1, tzinfo=UTC)
 
 
 def test_episodes_are_ordered_by_their_times_not_by_the_file() -> None:
