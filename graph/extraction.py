@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from math import log
 from typing import NamedTuple
@@ -113,6 +114,7 @@ def _names(text: str, tokens: list[Token], taken: set[int], known_names: str) ->
     titles = list(find_quoted(text))
     for title, _ in titles:
         yield title, normalize(title), "name", WEIGHTS["name"]
+    quoted = [match.span(1) for title, match in titles if " " in title]
     words = {position for position in taken if tokens[position].kind == "word"}
     found = [name for name in find_names(text, tokens) if words.isdisjoint(name.tokens)]
     sure = {part for name in found if not name.doubtful for part in name.name.casefold().split()}
@@ -126,7 +128,8 @@ def _names(text: str, tokens: list[Token], taken: set[int], known_names: str) ->
         if len(name.tokens) == 1:
             if not tokens[name.tokens[0]].text.isalpha() and identifier(tokens[name.tokens[0]]):
                 continue
-            if any(quoted.start(1) <= start and end <= quoted.end(1) and " " in title for title, quoted in titles):
+            begun = bisect_right(quoted, (start, len(text)))
+            if begun and end <= quoted[begun - 1][1]:
                 continue
         taken.update(name.tokens)
         yield name.name, normalize(name.name), "name", WEIGHTS["name"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from graph.extraction import extract
 from graph.statements import find_relations
 from retrieval.answer.conversation import MOST_QUERY_CHARS, query_of
 from retrieval.answer.pack_formats import _escaped
@@ -13,6 +14,7 @@ from retrieval.documents.splitting import title_in
 from retrieval.text import analysis
 from retrieval.text.analysis import analyze, term_id
 from retrieval.types.search import ChatMessage
+from tests.counting import calls
 from tests.exports import as_json, chatgpt_conversation, node, said, talk
 from tests.importing import Imported
 
@@ -55,6 +57,12 @@ def of_whatsapp(text: str) -> list[str]:
 )
 def test_it_is_read_at_once(read: Callable[[str], object], text: str, expected: object) -> None:
     assert read(text) == expected
+
+
+@pytest.mark.parametrize(("read", "piece"), [(extract, '"Aa Bb" then Cc ')], ids=["quotations"])
+def test_twice_the_text_is_twice_the_work(read: Callable[[str], object], piece: str) -> None:
+    once, twice = piece * 300, piece * 600
+    assert calls(lambda: read(twice)) < 2.5 * calls(lambda: read(once))
 
 
 def test_long_words_are_not_kept() -> None:
