@@ -11,6 +11,7 @@ deadlock; the database then aborts one of the two, which starts over.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -31,6 +32,9 @@ from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Place, Turn, arrange, assign_places, destination, session_of
 from retrieval.store.visibility import Which, by_id
 from retrieval.types.document import DocumentStatus
+
+_SHOWN = 4
+"""Ids shown of each end of a chain of supersessions, which may be as long as the namespace."""
 
 
 class Written(NamedTuple):
@@ -196,22 +200,29 @@ async def _check_chains(
     stored = await locking.chains(conn, ns, known, {old for ids in wanted.values() for old in ids})
     edges = {memory_id: [*ids] for memory_id, ids in stored.items() if memory_id not in wanted}
     edges |= {memory_id: [old for old in ids if old not in new[memory_id]] for memory_id, ids in wanted.items()}
-    closing = {}
-    for memory_id, ids in new.items():
-        for old in ids:
-            if chain := _chain(old, memory_id, edges):
-                closing[memory_id] = f"it would supersede itself: {' > '.join([memory_id, *chain])}"
-                break
-        else:
-            edges[memory_id] += ids
-    if closing:
+    # In a thread, as it may take seconds: for a batch in which each memory supersedes 64 others.
+    if closing := await asyncio.to_thread(_closing, new, edges):
         raise CircularSupersession(closing)
 
 
-def _chain(start: str, end: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
-    """Ids from `start` to `end`, each superseding the next; empty if there is no such chain."""
-    reached_from: dict[str, str | None] = {start: None}
-    waiting = [start]
+def _closing(new: Mapping[str, Sequence[str]], edges: dict[str, list[str]]) -> dict[str, str]:
+    """The memories whose new ids close a chain, with that chain in words; adds those of the others to `edges`."""
+    closing: dict[str, str] = {}
+    superseded = {old for ids in edges.values() for old in ids}
+    for memory_id, ids in new.items():
+        if memory_id in superseded and (chain := _chain(ids, memory_id, edges)):
+            chain[_SHOWN:-_SHOWN] = ["…"] * (len(chain) > 2 * _SHOWN)
+            closing[memory_id] = f"it would supersede itself: {' > '.join([memory_id, *chain])}"
+        else:
+            edges[memory_id] += ids
+            superseded.update(ids)
+    return closing
+
+
+def _chain(starts: Sequence[str], end: str, edges: Mapping[str, Sequence[str]]) -> list[str]:
+    """Ids from one of `starts` to `end`, each superseding the next; empty if there is no such chain."""
+    reached_from: dict[str, str | None] = dict.fromkeys(starts)
+    waiting = [*reversed(starts)]
     while waiting:
         current = waiting.pop()
         if current == end:
