@@ -54,8 +54,8 @@ def drafts_of(batch: Sequence[MemoryInput | InvalidInput], results: dict[int, Ad
         try:
             if isinstance(item, InvalidInput):
                 raise item
-            item = canonical(item)
             check_storable(item)
+            item = canonical(item)  # some times that cannot be stored have no equivalent in UTC
             check_names(id=item.id, session_id=item.session_id, document_id=item.document_id)
             check_meaning(item)
             if item.id in drafts:

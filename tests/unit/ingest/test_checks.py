@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from retrieval.validation import parse_memory
         ({"metadata": {"a": "x" * 65_536}}, "metadata: must take at most 64 KB as JSON"),
         ({"metadata": {"a": list(range(100_000))}}, "metadata: must take at most 64 KB as JSON"),
         ({"metadata": {"a": object()}}, "metadata: must be JSON"),
+        ({"created_at": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9)))}, "created_at: must be in the years"),
         (
             {"metadata": {"a": [[1], {"b": "\ud800"}]}},
             "metadata.a.1.b: must not contain a null byte or half a surrogate",
