@@ -241,9 +241,10 @@ async def history(conn: Connection, namespace: Namespace, memory_id: str, *, mos
     At most `most`. Raises NotFound if it does not exist.
     """
     rows = await fetch(conn, _HISTORY, {"ns": namespace.ns, "id": memory_id, "most": most})
-    if not rows:
+    found = [_stored(row).memory for row in rows]
+    if memory_id not in (memory.id for memory in found):  # others may name one that is not there
         raise NotFound(f"there is no memory {memory_id!r} in namespace {namespace.name!r}")
-    return [_stored(row).memory for row in rows]
+    return found
 
 
 async def page(conn: Connection, ns: int, filters: Filters, *, after: int, limit: int) -> Sequence[StoredMemory]:

@@ -38,6 +38,8 @@ async def test_what_was_deleted_parts_it(trivet: Trivet) -> None:
     await trivet.delete("own", "b")
     assert await _history(trivet, "a") == ["a", "d"]
     assert await _history(trivet, "c") == ["c"]
+    with pytest.raises(NotFound, match="'b'"):
+        await _history(trivet, "b")
 
 
 async def test_what_is_not_there_has_none(trivet: Trivet) -> None:
