@@ -76,7 +76,10 @@ class GroupCommit:
                 del self._queues[key]
 
     async def _write(self, namespace: Namespace, group: Sequence[WriteBatch]) -> None:
-        """Write batches in one transaction; if that fails, write each alone, so that one does not fail the others."""
+        """Write batches in one transaction; if that fails, write each alone, so that one does not fail the others.
+
+        Not without a connection: each would wait for one as long as all did together.
+        """
         conn: Connection | None = None
         try:
             async with self._pool.connection() as conn:
@@ -90,9 +93,9 @@ class GroupCommit:
             for batch in group:
                 batch.written.set_result(written)
         except Exception as exc:
-            is_in_doubt = conn is not None and conn.closed  # it may have been committed
+            may_repeat = conn is not None and not conn.closed  # after a lost connection it may have been committed
             for batch in group:
-                if len(group) > 1 and not is_in_doubt:
+                if len(group) > 1 and may_repeat:
                     await self._write(namespace, [batch])
                 else:
                     batch.written.set_exception(exc)

@@ -18,12 +18,15 @@ from pgvector.psycopg import register_vector
 
 from retrieval.errors import InvalidInput, StoreUnavailable
 from retrieval.ingest import service, transaction
+from retrieval.ingest.analysis import Analyser
 from retrieval.ingest.checks import drafts_of
-from retrieval.ingest.group_commit import MOST_MEMORIES, GroupCommit
+from retrieval.ingest.group_commit import MOST_MEMORIES, GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
 from retrieval.ingest.service import Ingest
+from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.types.memory import MemoryInput, MemoryPatch, SharedPatch
+from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters
 from tests.processes import PATIENCE_S
 from tests.turns import (
@@ -273,6 +276,20 @@ async def test_one_that_the_database_refuses_fails_alone(
     with psycopg.connect(database_url) as db:
         assert db.execute("select id from memory order by id").fetchall() == [(f"m{at}",) for at in range(6)]
     assert stored_turns(database_url) == {}
+
+
+async def test_those_that_wait_together_get_no_connection_together(pool: Pool) -> None:
+    """One after the other, each would wait for the connection that none before it got."""
+    writes, namespace, pool.timeout = GroupCommit(pool), Namespace(1, "n", NamespaceSettings(), 0, 0), 0.05
+    drafts = drafts_of([turn(f"m{at}", None) for at in range(6)], {})
+    analysed = await Analyser(hashed()).analyse(drafts, namespace.settings, {})
+    held = [await pool.getconn() for _ in range(pool.max_size)]
+    batches = [WriteBatch(analysed=[each], before=(), expected={}) for each in analysed]
+    answers = await asyncio.gather(*(writes.store(namespace, each) for each in batches), return_exceptions=True)
+    assert {type(answer) for answer in answers} == {StoreUnavailable}
+    assert pool.get_stats()["requests_errors"] == 2  # the first is written at once, the others together
+    for conn in held:
+        await pool.putconn(conn)
 
 
 async def test_a_caller_who_goes_away_takes_nobody_along(pool: Pool, transactions: Transactions) -> None:
