@@ -76,7 +76,8 @@ class LifeCycle:
         if request.entity is not None and not normalize(request.entity):
             raise InvalidInput("must have a visible character", loc=("entity",))
         name = request.speaker or request.entity or ""
-        async with namespaces.opened(self._pool, namespace) as (conn, found):
+        async with namespaces.opened(self._pool, namespace) as (conn, found), conn.transaction():
+            await conn.execute(namespaces.ALLOW_LONG_STATEMENTS)  # all texts are searched for the name
             family = await family_of(conn, found.ns, name)
             said, mentioned = await said_and_mentioned(conn, found.ns, name, family=family, speaker=request.speaker)
         if request.speaker is None:

@@ -46,6 +46,18 @@ async def test_what_a_speaker_said_goes_and_what_others_said_of_them_is_named(tr
     assert (again.deleted, again.mentioned_by) == ([], ["of1", "of2"])
 
 
+async def test_it_has_the_time_to_search_the_texts_of_a_large_namespace(trivet: Trivet, database_url: str) -> None:
+    """A million chunks of documents take a minute; here they are shown only to statements that may take long."""
+    await trivet.add("own", HOUSE)
+    with psycopg.connect(database_url) as db:
+        db.execute("alter table memory rename to stored")
+        db.execute(
+            "create view memory as select * from stored where current_setting('statement_timeout')::interval > '5 min'"
+        )
+    tried = await trivet.lifecycle.forget("own", ForgetRequest(speaker="Lucía", dry_run=True))
+    assert (tried.deleted, tried.mentioned_by) == (["said1", "said2"], ["of1", "of2"])
+
+
 @pytest.mark.parametrize("name", ["lucía", "Lu"])
 async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> None:
     """By any spelling of its name, or by an alias; speakers are mentioned by what they say."""
