@@ -32,6 +32,7 @@ from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Place, Turn, arrange, assign_places, destination, session_of
 from retrieval.store.visibility import Which, by_id
 from retrieval.types.document import DocumentStatus
+from retrieval.types.memory import MAX_BATCH
 
 _SHOWN = 4
 """Ids shown of each end of a chain of supersessions, which may be as long as the namespace."""
@@ -77,6 +78,8 @@ async def store(
     numbered = dict(zip(written, docs, strict=True))
     async with conn.transaction():
         await namespaces.hold_for_write(conn, namespace)
+        if len(analysed) > MAX_BATCH:
+            await conn.execute(ALLOW_LONG_STATEMENTS)
         known = {memory_id for memory_id, item in written.items() if item.may_exist}
         await locks.take(conn, ns, written=known)
         locked = await locking.lock(conn, ns, by_id(known | locks.superseded))

@@ -78,7 +78,7 @@ _EMBEDDERS = """
 
 _LARGEST = "select name from namespace where next_doc >= %(least)s order by next_doc desc, ns limit 1000"
 
-# Work on a large part of a namespace, or on thousands of chunks, may exceed the usual statement timeout.
+# Work on a large part of a namespace, or on thousands of memories, may exceed the usual statement timeout.
 ALLOW_LONG_STATEMENTS = "set local statement_timeout = '30min'"
 
 # By the key of the receipt.

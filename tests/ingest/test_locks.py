@@ -14,13 +14,14 @@ from psycopg import AsyncConnection
 from graph import store as graph_store
 from graph.names import entity_id
 from retrieval.errors import Conflict, NotFound
+from retrieval.ingest import transaction
 from retrieval.ingest.service import Ingest
 from retrieval.store import changes, entities, locking, memories, namespaces
 from retrieval.store.entities import StoredEntity
 from retrieval.store.memories import NewMemory
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import by_id, matching
-from retrieval.types.memory import EntityInput, MemoryInput
+from retrieval.types.memory import EntityInput, MemoryInput, SharedPatch
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters
 from tests.lock_waits import has_to_wait
@@ -195,3 +196,20 @@ async def test_a_namespace_that_is_gone_is_not_written_to(ingest: Ingest, pool: 
             await namespaces.hold(conn, ns)
     with pytest.raises(NotFound):
         await ingest.delete("n", "a")
+
+
+async def test_a_change_of_thousands_has_the_time_that_it_takes(
+    ingest: Ingest, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rewriting ten thousand long ones, a statement of the graph alone takes half a minute."""
+    with psycopg.connect(database_url) as db:
+        db.execute("""
+            create function is_patient() returns trigger language plpgsql as $$ begin
+                assert current_setting('statement_timeout')::interval > '5 min';
+                return null;
+            end $$
+        """)
+        db.execute("create trigger is_patient after insert on mention execute function is_patient()")
+    monkeypatch.setattr(transaction, "MAX_BATCH", 2)
+    receipt = await ingest.update("n", SharedPatch(tags=["new"]), ids=["a", "b", "c"])
+    assert receipt.updated == 3
