@@ -484,7 +484,10 @@ class Trivet:
             await query_log.trim(conn)
             if self._files is not None:
                 await self._files.tidy(conn)
-            await statistics.refresh(conn)
+            stale = await statistics.stale(conn)
+        if stale:
+            async with self._spare_connection() as conn:  # the pool's have a statement timeout
+                await statistics.refresh(conn, stale)
         await self.jobs.write_outcomes()
 
     async def trim_changes(self) -> None:

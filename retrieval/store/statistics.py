@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from psycopg import sql
 
 from postgres.connection import Connection, fetch
@@ -12,13 +14,19 @@ _STALE = """
     order by relname
 """
 
+_VACUUM = sql.SQL("vacuum (analyze, index_cleanup off, skip_locked) {}")
 
-async def refresh(conn: Connection) -> list[str]:
-    """Vacuum and analyse tables that changed by a fifth since the last time; returns their names.
 
-    Index entries of dead rows are left to autovacuum, as cleaning the HNSW index takes long.
+async def stale(conn: Connection) -> list[str]:
+    """The names of the tables that changed by a fifth since they were last analysed."""
+    return [name for (name,) in await fetch(conn, _STALE)]
+
+
+async def refresh(conn: Connection, tables: Sequence[str]) -> None:
+    """Vacuum and analyse tables, except those that another process vacuums at this moment.
+
+    `conn` is in autocommit mode and without a statement timeout, as a large table takes minutes. Index entries of dead
+    rows are left to autovacuum, as cleaning the HNSW index takes long.
     """
-    tables = [name for (name,) in await fetch(conn, _STALE)]
     for table in tables:
-        await conn.execute(sql.SQL("vacuum (analyze, index_cleanup off) {}").format(sql.Identifier(table)))
-    return tables
+        await conn.execute(_VACUUM.format(sql.Identifier(table)))
