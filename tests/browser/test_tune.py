@@ -94,6 +94,27 @@ def test_the_version_shown_is_marked(console: Console) -> None:
     expect(page.get_by_role("button", name="Show")).to_have_attribute("aria-pressed", "true")
 
 
+@pytest.mark.parametrize(
+    ("live", "before"),
+    [
+        ([(1, "shipped")], None),
+        ([(2, "promote"), (1, "shipped")], 1),
+        ([(2, "rollback"), (3, "promote"), (2, "promote"), (1, "shipped")], 1),
+        ([(4, "promote"), (2, "rollback"), (3, "promote"), (2, "promote"), (1, "shipped")], 2),
+        ([(1, "rollback"), (2, "promote"), (1, "shipped")], None),
+    ],
+)
+def test_a_rollback_leads_past_what_was_rolled_back(
+    console: Console, live: list[tuple[int, str]], before: int | None
+) -> None:
+    history = [{"version": version, "by": by, "at": "2025-01-01T00:00:00Z"} for version, by in live]
+    told = httpx.get(f"{console.url}/v1/profiles/default").json() | {"history": history}
+    console.page.route("**/v1/profiles/default", lambda route: route.fulfill(json=told))
+    page = console.open("tune")
+    expect(page.get_by_role("button", name="Show")).to_be_visible()
+    expect(page.get_by_text("to default@")).to_have_text([f"to default@{before}"] if before else [])
+
+
 def test_an_error_goes_with_the_version_that_it_is_about(
     new_console: Callable[..., Console], database_url: str
 ) -> None:

@@ -125,7 +125,14 @@ interface VersionsProps {
   onRollback: () => void;
 }
 
+/** The version to which a rollback leads, if any was live before. Each earlier rollback has undone a promotion. */
+function former({ history }: ProfileInfo): number | undefined {
+  let undone = 1;
+  return history.find(({ by }) => (by === "rollback" ? ++undone : undone--) === 0)?.version;
+}
+
 function Versions({ info, onShow, onPromote, onRollback }: VersionsProps) {
+  const before = former(info);
   return (
     <>
       <Table
@@ -151,12 +158,14 @@ function Versions({ info, onShow, onPromote, onRollback }: VersionsProps) {
           ],
         }))}
       />
-      {info.history.length > 1 && (
+      {before !== undefined && (
         <p class="row">
           <button type="button" onClick={onRollback}>
             Roll back
           </button>
-          <span class="hint">to {info.name}@{info.history[1]!.version}</span>
+          <span class="hint">
+            to {info.name}@{before}
+          </span>
         </p>
       )}
     </>
