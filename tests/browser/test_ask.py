@@ -138,6 +138,20 @@ def test_judgements_arrive_as_feedback(console: Console) -> None:
     assert all(one["search_id"] for one in of_these)
 
 
+def test_a_judgement_says_which_memories_were_searched(console: Console) -> None:
+    """Without a query log nothing else does, and an evaluation would search all of them."""
+    page = console.open(ASKED)
+    page.get_by_text("Filters and time").click()
+    for field, value in (("Speaker", "Maya"), ("As of", "2025-08-01")):
+        with page.expect_response("**/context"):
+            page.get_by_label(field).fill(value)
+            page.keyboard.press("Enter")
+    with page.expect_request("**/feedback") as sent:
+        page.get_by_role("button", name="Relevant", exact=True).first.click()
+    body = sent.value.post_data_json or {}
+    assert (body["filters"], body["as_of"]) == ({"speaker": ["Maya"]}, "2025-08-01T00:00:00Z")
+
+
 def test_results_are_of_the_question_above_them(console: Console) -> None:
     """Results of the previous question disappear at once, even if this one fails or hangs; then the next one runs."""
     page = console.open(ASKED)

@@ -55,7 +55,8 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
   const [opened, setOpened] = useState<string>();
   const asking = useRef(new AbortController());
   const typed = useRef("");
-  const feedback = useFeedback(namespace);
+  const shown = sides[active]!;
+  const feedback = useFeedback(namespace, shown.job?.settings);
 
   const put = (side: Side, change: (before: Asked) => Asked): void =>
     setSides((all) => (all[side] ? { ...all, [side]: change(all[side]) } : all));
@@ -120,7 +121,6 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
     setActive("A");
   };
 
-  const shown = sides[active]!;
   const answerOf = (asked: Asked | undefined): Answer | undefined =>
     query && asked?.job?.query === query ? asked.answer : undefined;
   const answer = answerOf(shown);

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 
-import { type Answer, call, within } from "../api";
+import { type Answer, type Settings, call, within } from "../api";
 import { notify } from "../ui/toasts";
 
 type Judgement = "relevant" | "irrelevant";
@@ -21,8 +21,8 @@ export interface FeedbackState {
   judge: (query: string, answer: Answer, id: string, judgement: Judgement) => Promise<Feedback | undefined>;
 }
 
-/** Judgements of results, each stored as feedback on the search that showed it. */
-export function useFeedback(namespace: string): FeedbackState {
+/** Judgements of results, each stored as feedback on the search that showed it, with its filters and time. */
+export function useFeedback(namespace: string, { filters, as_of }: Settings = {}): FeedbackState {
   const [given, setGiven] = useState<Record<string, Judgement>>({});
   const key = (answer: Answer, id: string): string => `${answer.search_id} ${id}`;
   return {
@@ -35,6 +35,8 @@ export function useFeedback(namespace: string): FeedbackState {
         relevant: judgement === "relevant" ? [id] : [],
         irrelevant: judgement === "irrelevant" ? [id] : [],
         profile: answer.profile,
+        filters,
+        as_of,
       };
       try {
         const receipt = await call<{ id: string }>(within(namespace, "feedback"), { method: "POST", body });
