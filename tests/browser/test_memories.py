@@ -572,12 +572,17 @@ def test_long_names_widen_no_view(console: Console) -> None:
 
 
 def test_a_session_is_in_the_order_of_its_moments(console: Console) -> None:
+    """A turn without a position comes after those with one, as it was added after them."""
     times = ["10:00:00.500000Z", "10:00:00Z", "09:59:59.999Z", "10:00:00.000300Z"]
     turns = [{"text": time, "created_at": f"2024-01-01T{time}", "session_id": "s"} for time in times]
     path = f"{console.url}/v1/namespaces/moments/memories"
     httpx.post(path, json={"memories": turns}).raise_for_status()
     page = console.open("memories?session=s", namespace="moments")
     expect(page.locator(".chat-turn > span")).to_have_text([times[2], times[1], times[3], times[0]])
+    mixed = [{**turn, "session_id": "t", "position": at} for turn, at in zip(turns, (0, 1, None), strict=False)]
+    httpx.post(path, json={"memories": mixed}).raise_for_status()
+    page = console.open("memories?session=t", namespace="moments")
+    expect(page.locator(".chat-turn > span")).to_have_text(times[:3])
 
 
 def test_other_directions_are_kept(console: Console) -> None:

@@ -20,7 +20,7 @@ export function Session({ namespace, session }: Props) {
     [namespace, session],
   );
   const { data } = loaded;
-  const turns = [...(data ?? [])].sort((a, b) => (a.position ?? 0) - (b.position ?? 0) || byTime(a, b));
+  const turns = [...(data ?? [])].sort((a, b) => (a.position ?? Infinity) - (b.position ?? Infinity) || byTime(a, b));
   return (
     <div class="page session">
       <p class="row links">
