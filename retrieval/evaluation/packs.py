@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from retrieval.answer.pack import DUPLICATE_OF, OVER_BUDGET
+from retrieval.answer.pack import DUPLICATE_OF
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.runner import Names, Progress, for_each
@@ -97,13 +97,10 @@ async def pack_each(
     """The system's packs for the queries: (queries, measures), columns in the order of `pack_measures(budgets)`."""
 
     async def ask(query: Query) -> list[tuple[float, int]]:
-        rows: list[tuple[float, int]] = []
-        for budget in budgets:
-            pack = await engine.context(names(query.namespace), system.context_request(query, budget))
-            rows.append((evidence_recall(pack.items, pack.dropped, query.relevant), pack.tokens_used))
-            if not any(drop.reason == OVER_BUDGET for drop in pack.dropped):  # more tokens would change nothing
-                break
-        return rows + rows[-1:] * (len(budgets) - len(rows))
+        packs = [
+            await engine.context(names(query.namespace), system.context_request(query, budget)) for budget in budgets
+        ]
+        return [(evidence_recall(pack.items, pack.dropped, query.relevant), pack.tokens_used) for pack in packs]
 
     found = np.array(await for_each(queries, ask, concurrency=concurrency, progress=progress), dtype=np.float64)
     return np.hstack([found[:, :, 0], found[:, :, 1]])

@@ -140,6 +140,18 @@ def test_eval_measures_parts_packs_and_several_folders(database_url: str, folder
     assert "macro over sets (n=7)" in text
 
 
+def test_eval_packs_more_of_a_long_memory_into_a_larger_budget(database_url: str, tmp_path: Path) -> None:
+    """A budget into which every memory went as an excerpt is not the last one that matters."""
+    text = " ".join(f"The copper kettle number {i} from Lisbon hangs above the stove." for i in range(60))
+    rows = [{"id": "kettles", "namespace": "home", "text": text}]
+    query = {"id": "q", "namespace": "home", "text": "Whence the kettle?", "type": "fact", "relevant": ["kettles"]}
+    folder = evaluation_folder(tmp_path / "long", rows, [query])
+    options = ("--modes", "bm25", "--budgets", "128,1024,8192", "--out", tmp_path / "out", "--json")
+    evaluation = json.loads(evaluate(database_url, folder, *options).stdout)
+    short, longer, whole = (cell["tokens"] for cell in evaluation["sets"][0]["figures"]["budgets"][:3])
+    assert short <= 128 < longer <= 1024 // 4 < whole
+
+
 def test_eval_without_vectors_ranks_by_the_other_legs(database_url: str, folder: Path, tmp_path: Path) -> None:
     """A query without a word in common finds nothing once the vector leg is off."""
     ask_without_words_in_common(folder)
