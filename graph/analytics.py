@@ -36,13 +36,13 @@ def shortest_paths(edges: Iterable[Weighted], source: int, target: int, *, max_h
     ways: dict[int, dict[int, float]] = defaultdict(dict)
     for one, other, weight in edges:
         ways[one][other] = ways[other][one] = weight
-    # By the number of edges left, then by node: the strength of the strongest way from there to the target.
+    # By the number of edges left, then by node: the strength of the strongest way to the target that avoids the source.
     strongest: list[dict[int, float]] = [{target: inf}]
     for _ in range(max_hops):
         further: dict[int, float] = {}
         for node, strength in strongest[-1].items():
             for other, weight in ways[node].items():
-                if other != target:
+                if other not in (source, target):
                     further[other] = max(further.get(other, 0.0), min(strength, weight))
         strongest.append(further)
     found: list[list[int]] = []
