@@ -47,7 +47,7 @@ def _print(response: SearchResponse, to: Console) -> None:
     say(to, f"intent {response.intent.label} ({numbers(response.intent.probabilities)})", "dim")
     say(to, f"weights {numbers(response.weights)} of {response.profile}", "dim")
     if response.explanation:
-        reasons = (response.explanation.weights, response.explanation.rescoring)
+        reasons = (response.explanation.weights, response.explanation.rescoring, response.explanation.time)
         say(to, printable("; ".join(reason for reason in reasons if reason)), "dim")
     say(to, f"ms: {numbers(response.timings_ms, 1)}", "dim")
     for degradation in response.degraded:

@@ -144,6 +144,9 @@ def test_add_then_search(cli: Cli) -> None:
     assert "m1" in shown
     assert "bm25 #1" in shown
     assert json.loads(cli("search", "support group", "--tag", "none", "--json").stdout)["results"] == []
+    timed = json.loads(cli("search", "support group in May 2023", "--explain", "--json").stdout)["explanation"]
+    explained = " ".join(cli("search", "support group in May 2023", "--explain").stdout.split())
+    assert timed["time"] in explained
 
 
 @pytest.mark.parametrize(
