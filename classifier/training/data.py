@@ -100,7 +100,7 @@ def altered(text: str, rng: Random) -> str:
     if rng.random() < 0.5:
         text = text.lower()
     if rng.random() < 0.35:
-        text = text.rstrip("?. ")
+        text = text.rstrip("?. ") or text
     if rng.random() < 0.3:
         words = text.split()
         slip = rng.randrange(len(words))

@@ -183,3 +183,7 @@ def test_most_queries_are_altered_and_by_the_same_seed_alike() -> None:
     one, other = ([altered(text, rng) for text in texts] for rng in (Random(3), Random(3)))
     assert one == other
     assert sum(copy != text for text, copy in zip(texts, one, strict=True)) > len(texts) / 2
+
+
+def test_a_query_of_marks_alone_is_altered_to_no_empty_text() -> None:
+    assert all(altered("?", Random(seed)).endswith("?") for seed in range(100))
