@@ -5,8 +5,9 @@ written or superseded (see `store/locking.py`), the `memory` rows of the batch a
 supersession chains, the rows of neighbouring turns (see `store/turns.py`), entities. This prevents deadlocks: a
 transaction only waits for locks later in the order than those it holds. Sessions and ids are locked as they were read
 beforehand; a memory found to be in another session, or to supersede another id, was changed concurrently, and the
-writer starts over. After the `memory` rows, a writer that takes an alias away locks the texts that used it. That can
-deadlock; the database then aborts one of the two, which starts over.
+writer starts over. After the `memory` rows, a writer that takes an alias away locks the texts that used it; and two
+writers may each supersede a turn next to which the other writes. These can deadlock; the database then aborts one of
+the two, which starts over.
 """
 
 from __future__ import annotations
