@@ -51,6 +51,9 @@ _TRIGGERS = frozenset(
     | {"q1", "q2", "q3", "q4"}
     | FIRST_WORDS
 )
+MOST_PERIODS = 16
+"""Most periods of a query that count, as all memories are compared with each."""
+
 _DIGIT, _WORD = re.compile(r"[0-9]"), re.compile(r"\w+")
 _FROM = frozenset({"since", "after"})
 _UNTIL = frozenset({"before", "until", "till", "by"})
@@ -58,7 +61,7 @@ _YEARS = range(2, 9998)  # so that no time zone leads outside the calendar
 
 
 def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
-    """The periods in a query, in text order, without overlaps.
+    """The first `MOST_PERIODS` periods in a query, in text order, without overlaps.
 
     "Since" and "after" extend to the end of the day of asking; "before" and "until" have no start. A day without a year
     is the last such day, or the next one if that is within a month; "in June" is every June, "in Q3" the last one that
@@ -82,7 +85,7 @@ def find_periods(query: str, *, asked_at: datetime) -> list[Period]:
     now = asked_at.replace(tzinfo=None, fold=0)
     found: list[tuple[Stretch, Period]] = []
     position, listed = 0, False
-    while position < len(tokens.all):
+    while position < len(tokens.all) and len(found) < MOST_PERIODS:
         try:
             stretch = _period_at(tokens, position, now, led=listed)
         except (ValueError, OverflowError):

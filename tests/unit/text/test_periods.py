@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from retrieval.text.time.periods import Period, find_periods
+from retrieval.text.time.periods import MOST_PERIODS, Period, find_periods
 
 ASKED_AT = datetime(2023, 6, 15, 18, 30, tzinfo=UTC)
 
@@ -445,6 +445,13 @@ def test_all_months_of_a_list_have_its_year() -> None:
     assert [interval(p) for p in periods] == [
         "2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2022-02-01/2022-03-01",
     ]  # fmt: skip
+
+
+def test_the_first_periods_count() -> None:
+    query = " and ".join(f"on May {day}, 2023" for day in range(1, 31))
+    assert [period.start.day for period in find_periods(query, asked_at=ASKED_AT) if period.start] == [
+        *range(1, MOST_PERIODS + 1)
+    ]
 
 
 def test_a_day_is_that_of_the_asker() -> None:
