@@ -146,6 +146,18 @@ def test_types_are_filtered(console: Console) -> None:
     expect(page.locator(".entity-list")).not_to_contain_text("speaker")
 
 
+def test_what_is_said_of_an_entity_is_as_of_the_chosen_day(console: Console) -> None:
+    ids = entity_ids(console)
+    page = console.open(f"graph/{ids['Maya']}?to={ids['Dafydd']}")
+    card = page.locator(".entity-card")
+    expect(card.locator(".path-steps").first).to_be_visible()
+    expect(card).not_to_contain_text(" 0 mentions")
+    page.get_by_text("Filters", exact=True).click()
+    page.get_by_label("As of").fill("2000-01-01")
+    expect(card).to_contain_text(" 0 mentions")
+    expect(card).to_contain_text("Not connected within three steps.")
+
+
 def test_an_answer_that_comes_too_late_is_left_out(console: Console) -> None:
     ids = entity_ids(console)
     page = console.open(f"graph/{ids['Maya']}")

@@ -6,11 +6,14 @@ import { counted, day } from "../format";
 import { useLoaded } from "../loading";
 import { href } from "../route";
 import { Failure } from "../ui/failure";
+import type { MemoryQuery } from "./filters";
 import { type GraphInView, neighborsOf } from "./model";
 
 interface Props {
   namespace: string;
   id: string;
+  /** Which memories count. */
+  query: MemoryQuery;
   graph: GraphInView;
   graphError: Error | undefined;
   onRetry: () => void;
@@ -23,10 +26,11 @@ interface Props {
 const FIRST = 12;
 
 /** An entity's page: what it is, its neighbours, and the memories that mention it; or why it is missing. */
-export function EntityCard({ namespace, id, graph, graphError, onRetry, onExpand, onHover, children }: Props) {
+export function EntityCard(props: Props) {
+  const { namespace, id, query, graph, graphError, onRetry, onExpand, onHover, children } = props;
   const { data, error, reload } = useLoaded(
-    (signal) => call<EntityPage>(within(namespace, "entities", id), { query: { words: true }, signal }),
-    [namespace, id],
+    (signal) => call<EntityPage>(within(namespace, "entities", id), { query: { ...query, words: true }, signal }),
+    [namespace, id, query.filters, query.as_of],
   );
   const failure = error ?? graphError;
   const retry = (): void => {

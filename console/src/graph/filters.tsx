@@ -19,8 +19,13 @@ export const NO_FILTERS: GraphFilters = {
   request: 0,
 };
 
-/** The parameters of a request for a part of the graph. */
-export function requestFilters({ from, before, asOf }: GraphFilters): Record<string, string | undefined> {
+/** Which memories count, as parameters of a request. */
+export interface MemoryQuery {
+  filters: string | undefined;
+  as_of: string | undefined;
+}
+
+export function requestFilters({ from, before, asOf }: GraphFilters): MemoryQuery {
   const filters = { created_after: from ? justBefore(from) : undefined, created_before: midnight(before) };
   return { filters: from || before ? JSON.stringify(filters) : undefined, as_of: midnight(asOf) };
 }

@@ -11,7 +11,7 @@ import { NoneYet } from "../ui/none_yet";
 import { attempt } from "../ui/toasts";
 import { EntityCard } from "./entity_card";
 import { EntitySearch } from "./entity_search";
-import { Filters, type GraphFilters, NO_FILTERS, requestFilters } from "./filters";
+import { Filters, type GraphFilters, type MemoryQuery, NO_FILTERS, requestFilters } from "./filters";
 import { entityNamed } from "./find_entities";
 import { type GraphInView, emptyGraph, filtered, merged, mergedNeighborhood, typesOf } from "./model";
 import { PathForm, type Paths, PathSteps } from "./paths";
@@ -80,7 +80,9 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
   }, [namespace, selected, target, names]);
   useEffect(() => {
     if (filters.request === 0) return;
-    void (selected ? expand(selected, emptyGraph()) : overview());
+    if (!selected) void overview();
+    else if (target) void showPaths(selected, target, emptyGraph());
+    else void expand(selected, emptyGraph());
   }, [filters.request]);
 
   /** The selection in the address. */
@@ -104,15 +106,17 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
         setGraph(around.reduce(mergedNeighborhood, merged(emptyGraph(), entities, [])));
       };
     });
-  const showPaths = (source: string, to: string): Promise<void> =>
+  const showPaths = (source: string, to: string, from?: GraphInView): Promise<void> =>
     read("place", async () => {
-      const found = await call<Paths>(within(namespace, "paths"), { query: { source, target: to, words: true } });
+      const found = await call<Paths>(within(namespace, "paths"), {
+        query: { ...query, source, target: to, words: true },
+      });
       const entities = found.paths.flatMap((path) => path.entities);
       const edges = found.paths.flatMap((path) => path.edges);
       return () => {
         setPaths(found);
         setPath(new Set(found.paths[0]?.entities.map(({ id }) => id)));
-        setGraph((before) => merged(before, entities, edges, source));
+        setGraph((before) => merged(from ?? before, entities, edges, source));
       };
     });
 
@@ -142,6 +146,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
             key={selected}
             namespace={namespace}
             id={selected}
+            query={query}
             graph={shown}
             graphError={error}
             onRetry={() => void show()}
@@ -158,7 +163,7 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
         )}
         <Filters filters={filters} types={typesOf(graph)} onChange={setFilters} />
         <p class="hint">
-          <button type="button" class="link" onClick={() => void attempt(() => download(namespace))}>
+          <button type="button" class="link" onClick={() => void attempt(() => download(namespace, query))}>
             Download as GraphML
           </button>
         </p>
@@ -168,8 +173,8 @@ export function Graph({ namespace, namespaces, route }: ViewProps) {
 }
 
 /** Fetched rather than linked to, as a link sends no key. */
-async function download(namespace: string): Promise<void> {
-  const graph = await callText(within(namespace, "graph"), { query: { format: "graphml" } });
+async function download(namespace: string, query: MemoryQuery): Promise<void> {
+  const graph = await callText(within(namespace, "graph"), { query: { ...query, format: "graphml" } });
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([graph], { type: "application/graphml+xml" }));
   link.download = "graph.graphml";
