@@ -37,8 +37,6 @@ TOMBSTONE_SHARE = 0.25
 PACKED_AT_ONCE = 20_000
 """Most memories packed into one segment; bounds memory use."""
 
-_ORDINALS_AT_ONCE = 100_000
-
 # The class number is arbitrary and separates this lock from other advisory locks. The lock belongs to the session
 # because a compaction spans many transactions.
 _LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
@@ -149,7 +147,7 @@ class _Compaction(Segments):
         purged = dead if everything else dead[(dead >= first) & (dead <= last)]
         numbers = [segment.segment for segment in segments]
         alive = await self._alive(first, last)
-        seen = np.zeros_like(alive)
+        seen = np.zeros(alive.size, np.bool_)  # `zeros_like` would write to every page
 
         def merged_rows(table: PostingTable) -> list[tuple[int, bytes]]:
             table = table.only(alive[table.docs - first])
@@ -169,9 +167,7 @@ class _Compaction(Segments):
     async def _alive(self, first: int, last: int) -> NDArray[np.bool_]:
         """Mask over the ordinals `first` to `last`: True if the memory exists."""
         alive = np.zeros(last - first + 1, np.bool_)
-        for start in range(first, last + 1, _ORDINALS_AT_ONCE):
-            sent = await self.value(_ALIVE, first=start, last=min(last, start + _ORDINALS_AT_ONCE - 1))
-            alive[integers(sent) - first] = True
+        alive[integers(await self.value(_ALIVE, first=first, last=last)) - first] = True
         return alive
 
 
