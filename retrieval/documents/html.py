@@ -150,9 +150,17 @@ def fenced(text: str) -> str:
     return f"{fence}\n{text}\n{fence}"
 
 
+def _closed(page: str) -> str:
+    """The page with comments and tags that are never closed as text: the parser would read to the end for each."""
+    for opening, closing in (("<!--", "-->"), ("<", ">")):
+        head, end, rest = page.rpartition(closing)
+        page = head + end + rest.replace(opening, f"&lt;{opening[1:]}")
+    return page
+
+
 def read_html(content: bytes) -> Reading:
     """The text of a page in UTF-8."""
     page = _Page()
-    page.feed(content.decode("utf-8-sig"))
+    page.feed(_closed(content.decode("utf-8-sig")))
     page.close()
     return Reading(text=page.text, title=_SPACES.sub(" ", page.title).strip() if page.title else None)

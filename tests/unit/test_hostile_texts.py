@@ -10,6 +10,7 @@ from graph.extraction import extract
 from graph.statements import find_relations
 from retrieval.answer.conversation import MOST_QUERY_CHARS, query_of
 from retrieval.answer.pack_formats import _escaped
+from retrieval.documents.html import read_html
 from retrieval.documents.splitting import title_in
 from retrieval.text import analysis
 from retrieval.text.analysis import analyze, term_id
@@ -49,11 +50,16 @@ def of_whatsapp(text: str) -> list[str]:
         (lambda text: len(asked(*[text] * 1_000)), "it is the " * 390, MOST_QUERY_CHARS),
         (_escaped, "[tea] " + "\\" * LENGTH, "[tea] " + "\\" * LENGTH),
         (lambda text: title_in(text, "markdown"), f"---\ntitle: a{' ' * LENGTH}b \n---\n# Tea\n", f"a{' ' * LENGTH}b"),
+        (lambda page: read_html(page.encode()).text, "<p>Tea</p>" + "<a " * LENGTH, f"Tea\n\n{'<a ' * LENGTH}"),
+        (lambda page: read_html(page.encode()).text, "<p>Tea</p>" + "<!-- " * LENGTH, f"Tea\n\n{'<!-- ' * LENGTH}"),
         (of_chatgpt, "【1†" * LENGTH, ["【1†" * LENGTH]),
         (of_chatgpt, "x" + "\ue200" * LENGTH, ["x"]),
         (of_whatsapp, f"hello{' ' * LENGTH}bye", [f"hello{' ' * LENGTH}bye"]),
     ],
-    ids=["stops", "clitics", "log", "turns", "backslashes", "title", "references", "marks", "blanks"],
+    ids=[
+        *("stops", "clitics", "log", "turns", "backslashes", "title", "tags", "comments"),
+        *("references", "marks", "blanks"),
+    ],
 )
 def test_it_is_read_at_once(read: Callable[[str], object], text: str, expected: object) -> None:
     assert read(text) == expected
