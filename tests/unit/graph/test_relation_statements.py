@@ -215,3 +215,9 @@ def test_hostile_text_does_not_take_for_ever(piece: str) -> None:
     text = (piece * 60_000)[:60_000]
     with bounded():
         find_relations(text, speaker="Ida", title="Ann")
+
+
+def test_nothing_is_lost_between_the_parts_of_a_long_text() -> None:
+    names = [f"Ann{number}" for number in range(6_000)]
+    text = " ".join(f"My sister {name} called." for name in names)
+    assert [found.target for found in find_relations(text, speaker="Bo")] == names
