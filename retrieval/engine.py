@@ -337,7 +337,7 @@ class Trivet:
         answer = await self.answer(namespace, request)
         self._log(answer, answer.found)
         self._shadow.follow(answer)
-        return search_response(answer)
+        return await search_response(answer)
 
     def _log(self, answer: Answer, shown: Sequence[RankedMemory]) -> None:
         """Record the search if the namespace keeps a query log."""
@@ -365,7 +365,7 @@ class Trivet:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises like `search`."""
         if request.query is None and not any(map(said_in, request.messages)):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
-        search, conversation = as_search(request), Conversation(request.messages)
+        search, conversation = await asyncio.to_thread(lambda: (as_search(request), Conversation(request.messages)))
         stopwatch = Stopwatch()
         check_name(namespace)
         try:
@@ -377,7 +377,7 @@ class Trivet:
         cited = {item.id for item in packed.items}
         self._log(answer, [found for found in answer.found if found.memory.id in cited])
         self._shadow.follow(answer)
-        return context_response(answer, packed, request.max_tokens)
+        return await context_response(answer, packed, request.max_tokens)
 
     async def classify(self, request: ClassifyRequest) -> ClassifyResponse:
         """The intent and fusion weights that a search of the request's namespace would use for a query.

@@ -1,4 +1,4 @@
-"""Running coroutines: cancellation, shielding, bounded concurrency in order, retries after a write conflict."""
+"""Running coroutines and long work: cancellation, threads, bounded concurrency in order, retries of conflicts."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ T = TypeVar("T")
 
 ATTEMPTS = 8
 """Most attempts at a write that conflicts with another writer."""
+
+LONG_CHARS = 16_000
+"""Longer texts are read in a thread: a million characters take a tenth of a second, or many if they are odd."""
 
 
 async def cancel(*tasks: asyncio.Future[Any]) -> None:
@@ -31,6 +34,11 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
     except asyncio.CancelledError:
         await asyncio.gather(task, return_exceptions=True)
         raise
+
+
+async def apart_if_long(chars: int, work: Callable[[], T]) -> T:
+    """The result of work on texts of so many characters, in a thread if it would hold up other requests."""
+    return await asyncio.to_thread(work) if chars > LONG_CHARS else work()
 
 
 async def in_order(

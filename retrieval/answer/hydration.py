@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from postgres.connection import Connection
@@ -15,6 +16,7 @@ from retrieval.store import memories
 from retrieval.store.memories import Hydrated, HydratedMemory
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import seen_by
+from retrieval.tasks import apart_if_long
 from retrieval.types.search import SearchOptions
 
 
@@ -61,7 +63,8 @@ class TextReader:
     async def read(self, docs: Sequence[int], ids: Sequence[str]) -> list[HydratedMemory | None]:
         """Read the content of memories, given by slots and ids; for one updated during the search, its new version.
 
-        Returns None for a memory that was deleted or must no longer be shown.
+        Returns None for a memory that was deleted or must not be shown: it has expired, or is excluded or in the
+        conversation.
         """
         ordinals = self._slots.ordinals_of(docs)
         if self._prefetched is not None and self._guessed is None:
@@ -78,18 +81,20 @@ class TextReader:
                 await asyncio.sleep(0)
         # An ordinal identifies one memory, unless the database was restored and issued it twice.
         updated = [id_ for id_, row in zip(ids, rows, strict=True) if row is None or row.id != id_]
-        if not updated:
-            return rows
-        now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, seen_by(self._request))
-        return [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
+        now: Mapping[str, HydratedMemory] = {}
+        if updated:
+            now = await memories.hydrate_by_id(await self._connection(), self._ns, updated, seen_by(self._request))
+        found = [row if row is not None and row.id == id_ else now.get(id_) for id_, row in zip(ids, rows, strict=True)]
+        return [row if row is not None and await self._may_be_shown(row) else None for row in found]
 
-    def may_be_shown(self, memory: HydratedMemory) -> bool:
+    async def _may_be_shown(self, memory: HydratedMemory) -> bool:
         """Whether a memory is unexpired, not excluded and not in the conversation."""
         if memory.expires_at is not None and self._request.as_of is None and memory.expires_at <= self._snapshot.time():
             return False
         if memory.id in self._excluded:
             return False
-        if self._conversation.holds(memory.text, memory.speaker):
+        holds = partial(self._conversation.holds, memory.text, memory.speaker)
+        if len(self._conversation) and await apart_if_long(len(memory.text), holds):
             self.said_before[memory.id] = None
             return False
         return True

@@ -79,7 +79,7 @@ async def _candidates(pool: Pool, answer: Answer, found: Sequence[RankedMemory])
     others = sorted(set(needed.values()))
     async with TextReader(pool, query.snapshot, query.request, query.conversation) as reader:
         rows = await reader.read(others, memories.ids.get(np.array(others, np.int64))) if others else []
-        read = {doc: row for doc, row in zip(others, rows, strict=True) if row is not None and reader.may_be_shown(row)}
+        read = {doc: row for doc, row in zip(others, rows, strict=True) if row is not None}
     docs = [*{each.doc: None for each in found} | read]  # a needed turn may be among those found
     ordinals = memories.slots.ordinals_of(docs)
     shared = _shared_entities(answer.index.graph, docs)

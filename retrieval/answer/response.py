@@ -16,6 +16,7 @@ from retrieval.journal.query_log import Searched
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.rescoring import in_words
 from retrieval.ranking.weighting import intent_to_wire
+from retrieval.tasks import apart_if_long
 from retrieval.types.search import (
     MAX_TOP_K,
     ContextRequest,
@@ -33,12 +34,12 @@ UNKNOWN_NAMESPACE = "unknown_namespace"
 _NAMES = {leg: leg.value for leg in Leg}  # `Enum.value` is a slow property
 
 
-def search_response(answer: Answer) -> SearchResponse:
+async def search_response(answer: Answer) -> SearchResponse:
     """The response of the search endpoint."""
-    return SearchResponse(results=search_results(answer), **_about(answer))
+    return SearchResponse(results=await search_results(answer), **_about(answer))
 
 
-def context_response(answer: Answer, packed: Packed, max_tokens: int) -> ContextResponse:
+async def context_response(answer: Answer, packed: Packed, max_tokens: int) -> ContextResponse:
     """The response of the context endpoint; includes the search results with `explain`."""
     lacks_relevant = not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
     return ContextResponse(
@@ -49,7 +50,7 @@ def context_response(answer: Answer, packed: Packed, max_tokens: int) -> Context
         dropped=packed.dropped,
         related=packed.related,
         reason=NOTHING_RELEVANT if lacks_relevant else UNSET,
-        results=search_results(answer) if answer.query.request.explain else UNSET,
+        results=await search_results(answer) if answer.query.request.explain else UNSET,
         **_about(answer),
     )
 
@@ -97,10 +98,13 @@ def searched(answer: Answer, shown: Sequence[RankedMemory]) -> Searched:
     )
 
 
-def search_results(answer: Answer) -> list[SearchResult]:
+async def search_results(answer: Answer) -> list[SearchResult]:
     """The memories found, with each leg's evidence."""
     request, language = answer.query.request, answer.namespace.settings.language
-    return [_result(found, request, language) for found in answer.found]
+    return await apart_if_long(
+        sum(len(found.memory.text) for found in answer.found),
+        lambda: [_result(found, request, language) for found in answer.found],
+    )
 
 
 def explanation(answer: Answer) -> Explanation:

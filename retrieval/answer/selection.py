@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate, count
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from retrieval.ranking.noise import cut_noise
 from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.store.memories import HydratedMemory
+from retrieval.tasks import apart_if_long
 from retrieval.types.search import Leg, LegEvidence, SearchOptions
 
 SPARE_CANDIDATES = 4
@@ -220,8 +222,8 @@ async def _distinct(
         rows = await reader.read([candidates.docs[number] for number in batch], candidates.ids(batch))
         read = enumerate(zip(rows, batch, strict=True), position)
         texts |= {memory.id: _Read(memory, place, number) for place, (memory, number) in read if memory is not None}
-        texts = {id_: each for id_, each in texts.items() if reader.may_be_shown(each.memory)}
-        kept = deduplicate([each.memory for each in texts.values()])
+        memories = [each.memory for each in texts.values()]
+        kept = await apart_if_long(sum(len(each.text) for each in memories), partial(deduplicate, memories))
         position += len(batch)
     return [[texts[id_] for id_ in ids] for ids in kept]
 

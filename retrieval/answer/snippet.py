@@ -15,7 +15,7 @@ MAX_CHARS = 240
 """Longest snippet, including ellipses."""
 
 SEARCHED_CHARS = 60_000
-"""How much of a text is searched for a match: 15 ms for the words of English, during which nothing else is answered.
+"""How much of a text is searched for a match: 15 ms for the words of English.
 
 Twice as long if an identifier of the query is not there.
 """

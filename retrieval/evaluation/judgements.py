@@ -109,7 +109,7 @@ async def _ask(engine: Trivet, namespace: str, query: Query, system: System) -> 
         raise LegFailed("; ".join(f"{each.leg}: {each.reason}" for each in answer.degraded))
     return JudgedAnswer(
         query=query,
-        ranking=credited(search_results(answer), query, top_k=TOP_K),
+        ranking=credited(await search_results(answer), query, top_k=TOP_K),
         intent=None,
         degraded=(),
         total_ms=answer.query.stopwatch.timings_ms()["total"],

@@ -20,8 +20,8 @@ _KEPT_PUNCTUATION = frozenset("'#%@&")  # C#, 5%, don't
 MAX_SQUEEZED = 4_000
 """Longest text, in characters, that is split into words; a longer one is treated as a single word.
 
-Up to two hundred texts are compared while the event loop waits: normalising texts of any length would take half a
-second, hashing them takes milliseconds.
+Hundreds of texts are compared for one answer: normalising texts of any length would take seconds, hashing them takes
+milliseconds.
 """
 
 

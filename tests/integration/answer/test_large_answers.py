@@ -1,17 +1,20 @@
-"""Answers with many memories are read in parts, so that other requests run in between."""
+"""Answers with many memories are read in parts and long texts in threads, so that other requests run meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
+from retrieval.answer import conversation, response, selection
 from retrieval.engine import Trivet
 from retrieval.store import memories
 from retrieval.types.memory import MemoryInput
-from retrieval.types.search import Filters, SearchRequest
+from retrieval.types.search import ChatMessage, ContextRequest, Filters, SearchRequest
 
 
 @pytest.mark.parametrize(
@@ -46,3 +49,25 @@ async def test_others_are_let_in_while_memories_are_decoded(
     heart.cancel()
     assert len(seen) >= 100
     assert max(map(seen.count, seen)) <= 2 * memories.DECODED_AT_ONCE
+
+
+async def test_long_texts_are_read_in_threads(trivet: Trivet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conversation's and the memories': to know which were said before, which are duplicates, and for snippets."""
+    threads = defaultdict[str, set[int]](set)
+
+    def spy(module: Any, name: str) -> None:
+        work = getattr(module, name)
+
+        def noting(*args: Any, **options: Any) -> Any:
+            threads[name].add(threading.get_ident())
+            return work(*args, **options)
+
+        monkeypatch.setattr(module, name, noting)
+
+    await trivet.add("n", [MemoryInput(text="boat " * 4_000)])
+    for module, name in ((conversation, "_folded"), (selection, "deduplicate"), (response, "snippet")):
+        spy(module, name)
+    said = [ChatMessage(role="user", content="It rained.")]
+    await trivet.context("n", ContextRequest(query="boat", messages=said, explain=True))
+    assert threads.keys() == {"_folded", "deduplicate", "snippet"}
+    assert threading.get_ident() not in set().union(*threads.values())
