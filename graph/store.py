@@ -21,9 +21,10 @@ the second kind waits only for holders of such locks with a higher id.
 
 from __future__ import annotations
 
+import asyncio
 from binascii import crc32
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, LiteralString, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, LiteralString, NamedTuple, TypeVar
 
 from psycopg.errors import TransactionRollback
 
@@ -32,6 +33,11 @@ from graph.graph_rows import FOUND_TYPES, DocGraph, EntityRow, GraphRows
 from graph.names import entity_id, normalize
 from postgres.arrays import array_text, text_array
 from postgres.connection import Connection, fetch
+
+T = TypeVar("T")
+
+_MANY_NAMES = 1_000
+"""More names of a batch are read in a thread."""
 
 # The class number is arbitrary and separates these locks from other advisory locks.
 _USE_ALIASES: LiteralString = """
@@ -220,7 +226,7 @@ async def write(
     """
     aliases = await _aliases(conn, ns, docs, but={*removed} - {doc.doc for doc in docs})
     touched = await _ids(conn, _REMOVE_LINKS, ns, removed)
-    batch = GraphRows(docs, aliases)
+    batch = await _made(docs, lambda: GraphRows(docs, aliases))
     types, added = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
@@ -233,14 +239,21 @@ async def write(
     if described:
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
-        await conn.execute(_ADD_LINKS, {"ns": ns, **_links(batch)})
+        await conn.execute(_ADD_LINKS, {"ns": ns, **await _made(docs, lambda: _links(batch))})
     gone = await _remove_unused(conn, ns, touched)
     return {*described, *retyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
 
 
+async def _made(docs: Sequence[DocGraph], make: Callable[[], T]) -> T:
+    """What is made of a batch; in a thread if it has many names, since a million take seconds."""
+    given = [entity for doc in docs for entity in doc.entities]
+    names = sum(len(doc.mentions) + len(doc.relations) for doc in docs) + sum(1 + len(one.aliases) for one in given)
+    return await asyncio.to_thread(make) if names > _MANY_NAMES else make()
+
+
 async def _aliases(conn: Connection, ns: int, docs: Sequence[DocGraph], *, but: Collection[int]) -> dict[str, int]:
     """By key in some memories, the entity that it is an alias of, ignoring aliases given by the memories in `but`."""
-    keys = sorted({key for doc in docs for key in doc.may_be_aliases()})
+    keys = await _made(docs, lambda: sorted({key for doc in docs for key in doc.may_be_aliases()}))
     columns = {"keys": text_array(keys), "own": array_text(map(entity_id, keys))}
     asked = {"ns": ns, **columns, "gone": array_text(sorted(but)), "found": text_array([*FOUND_TYPES])}
     aliases: dict[str, int] = dict(await fetch(conn, _ALIASES, asked)) if keys else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from random import Random
@@ -52,6 +53,28 @@ async def test_what_is_written_is_counted_and_removed_whole(conn: AsyncConnectio
     assert await rows(conn, "select * from entity_alias") == []
     await store.write(conn, NS, (), removed=[2])
     assert await sizes(conn) == [0, 0, 0, 0, 0]
+
+
+async def test_many_names_are_read_in_a_thread(conn: AsyncConnection[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that other requests run meanwhile."""
+    threads: set[int] = set()
+
+    def spy(name: str) -> None:
+        work = getattr(store, name)
+
+        def noting(*args: Any) -> Any:
+            threads.add(threading.get_ident())
+            return work(*args)
+
+        monkeypatch.setattr(store, name, noting)
+
+    spy("GraphRows")
+    spy("_links")
+    entities = [GivenEntity(f"e{number}", "thing", [f"a{number} {at}" for at in range(32)]) for number in range(32)]
+    await store.write(conn, NS, [DocGraph(1, entities=entities)])
+    assert (await sizes(conn))[:2] == [32, 32 * 32]
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 @pytest.mark.parametrize("seed", range(30))
