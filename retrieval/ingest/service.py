@@ -208,7 +208,9 @@ class Ingest:
             async with self._pool.connection() as conn:
                 namespace = await namespaces.find_or_new(conn, name, embedder=self._embedder_of_new)
                 known = await locking.versions(conn, namespace.ns, documents.chunks_of(document_id))
-            drafts = [draft.as_stored(known.get(draft.id)) for draft in sent]
+            # Without its place, a chunk whose position was cleared differs from the one sent, and gets it back.
+            unplaced = {version.id: version._replace(place=None) for version in known.values()}
+            drafts = [draft.as_stored(unplaced.get(draft.id)) for draft in sent]
             kept = {
                 draft.id: draft.fingerprint
                 for draft in drafts

@@ -203,6 +203,7 @@ async def test_an_id_of_another_memory_is_not_taken(trivet: Trivet) -> None:
 async def test_a_chunk_that_was_changed_by_hand_is_put_right(trivet: Trivet) -> None:
     document = DocumentInput(id="h", text=HANDBOOK)
     await trivet.documents.put("n", document)
+    await trivet.patch("n", "h#1", MemoryPatch(position=None))
     await trivet.patch("n", "h#2", MemoryPatch(text="Scribbled.", session_id="s"))
     await trivet.delete("n", "h#3")
     assert (await trivet.documents.put("n", document)).status == "updated"
