@@ -17,7 +17,7 @@ from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
 from postgres.connection import Connection
 from retrieval.answer.answer import Answer
-from retrieval.answer.conversation import Conversation, said_in
+from retrieval.answer.conversation import Conversation, said_in, texts_in
 from retrieval.answer.packer import pack_answer
 from retrieval.answer.response import as_search, context_response, search_response, searched, unknown_namespace
 from retrieval.answer.selection import RankedMemory
@@ -63,6 +63,7 @@ from retrieval.store.bm25 import compaction
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.namespaces import check_name, check_new_name
 from retrieval.store.pool import Pool, connect, open_pool, translated
+from retrieval.tasks import apart_if_long
 from retrieval.text.analysis import resolve_language
 from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.timings import Stopwatch
@@ -365,7 +366,8 @@ class Trivet:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises like `search`."""
         if request.query is None and not any(map(said_in, request.messages)):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
-        search, conversation = await asyncio.to_thread(lambda: (as_search(request), Conversation(request.messages)))
+        chars = sum(len(text) for message in request.messages for text in texts_in(message.content))
+        search, conversation = await apart_if_long(chars, lambda: (as_search(request), Conversation(request.messages)))
         stopwatch = Stopwatch()
         check_name(namespace)
         try:

@@ -47,7 +47,7 @@ class Conversation:
 
     def __init__(self, messages: Sequence[ChatMessage] = ()) -> None:
         """Read the messages, oldest first."""
-        folded = [text for message in messages for said in _texts(message.content) for text in _readings(said)]
+        folded = [text for message in messages for said in texts_in(message.content) for text in _readings(said)]
         self._whole = frozenset(folded)
         asked = next((message for message in reversed(messages) if message.role == "user"), None)
         self._asked = frozenset(_folded(said_in(asked)).split() if asked else ())
@@ -80,14 +80,14 @@ class Conversation:
         return f" {folded} " in self._latest
 
 
-def _texts(content: str | ContentPart | list[ContentPart] | UnsetType | None) -> Iterator[str]:
-    """The texts of a message, including tool results."""
+def texts_in(content: str | ContentPart | list[ContentPart] | UnsetType | None) -> Iterator[str]:
+    """The texts of a message's content, including tool results."""
     if isinstance(content, str):
         yield content
     elif content:
         for part in content if isinstance(content, list) else [content]:
-            yield from _texts(part.text)
-            yield from _texts(part.content)
+            yield from texts_in(part.text)
+            yield from texts_in(part.content)
 
 
 def said_in(message: ChatMessage) -> str:

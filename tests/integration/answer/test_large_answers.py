@@ -67,7 +67,7 @@ async def test_long_texts_are_read_in_threads(trivet: Trivet, monkeypatch: pytes
     await trivet.add("n", [MemoryInput(text="boat " * 4_000)])
     for module, name in ((conversation, "_folded"), (selection, "deduplicate"), (response, "snippet")):
         spy(module, name)
-    said = [ChatMessage(role="user", content="It rained.")]
+    said = [ChatMessage(role="user", content="It rained. " * 2_000)]
     await trivet.context("n", ContextRequest(query="boat", messages=said, explain=True))
     assert threads.keys() == {"_folded", "deduplicate", "snippet"}
     assert threading.get_ident() not in set().union(*threads.values())
