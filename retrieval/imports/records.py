@@ -114,7 +114,7 @@ class ImportContext:
                 if time.tzinfo is None and _AFTER_CLOCK.search(text):  # would be ignored, such as "PM"
                     raise ValueError(text) from None
             localized = self.localized(time)
-            localized.astimezone(UTC)
+            localized.astimezone(self.zone or UTC)  # as `day` does
         except (ValueError, IndexError, TypeError, OverflowError) as exc:
             raise InvalidInput(f"cannot read the time {str(value)[:60]!r}") from exc
         return localized

@@ -160,6 +160,10 @@ def test_days_are_those_of_the_users_zone() -> None:
     assert {memory.session_id for memory in tokyo} == {"telegram:7:2024-01-31"}
     assert tokyo[0].created_at == late[0].time
     assert late[1].time - late[0].time == timedelta(minutes=47)
+    chat = telegram_chat(late, 7)
+    chat["messages"][2] |= {"date": "9999-12-31T23:00:00Z", "date_unixtime": ""}  # has no day there
+    read = Imported(as_json(chat), zone=ZoneInfo("Asia/Tokyo"))
+    assert (len(read.memories), read.errors) == (2, {"message 3": "cannot read the time '9999-12-31T23:00:00Z'"})
 
 
 def test_a_text_that_json_cannot_hold_is_mended() -> None:
