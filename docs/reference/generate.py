@@ -52,7 +52,7 @@ def http() -> Iterator[str]:
                 if tag["name"] in operation["tags"]:
                     yield from _operation(method, path, operation)
     yield "## Objects\n\nWhat requests and answers consist of."
-    for name, schema in sorted(document["components"]["schemas"].items()):
+    for name, schema in document["components"]["schemas"].items():
         yield from _object(name, schema)
 
 

@@ -136,7 +136,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
     _describe_fields(components)
     _state_openness(components)
-    document["components"]["schemas"] = components
+    document["components"]["schemas"] = dict(sorted(components.items()))  # msgspec's order differs between processes
 
 
 def _describe_fields(components: Mapping[str, dict[str, Any]]) -> None:
