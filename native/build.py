@@ -32,12 +32,13 @@ def build() -> None:
     """Compile all C files for each processor level; a failing compiler raises CalledProcessError."""
     strict = ("-Werror",) if os.environ.get("CI") == "true" else ()
     sources = sorted(str(path) for path in _HERE.glob("*.c"))
+    digest = f'-DTRIVET_SOURCES="{_CPU["sources"]()}"'
     compiler = system_compiler()
     with tempfile.TemporaryDirectory() as cache:
         zig_cache = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
         for level, library in zip(_LEVELS, libraries(), strict=True):
             command = _zig(level) if compiler is None else [*compiler, *_march(level)]
-            command += [*_FLAGS, *strict, *sources, "-o", str(library), "-lm", "-lpthread"]
+            command += [*_FLAGS, *strict, digest, *sources, "-o", str(library), "-lm", "-lpthread"]
             subprocess.run(command, check=True, env={**os.environ, **zig_cache})
 
 

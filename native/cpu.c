@@ -3,6 +3,9 @@
 #include <cpuid.h>
 #endif
 
+/* Tells from which files the library was compiled: the digest that cpu.py makes of them. */
+const char trivet_sources[] = TRIVET_SOURCES;
+
 /* The index of the best level of cpu.py that this processor supports. */
 int trivet_cpu_level(void)
 {

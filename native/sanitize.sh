@@ -31,7 +31,7 @@ cp native/*.py "$folder/native"
 names=$("$python" -c 'import runpy; cpu = runpy.run_path("native/cpu.py"); print(*map(cpu["file_name"], cpu["LEVELS"]))')
 first=${names%% *}
 "$compiler" -std=c11 -D_DEFAULT_SOURCE -O1 -g -shared -fPIC -fno-omit-frame-pointer -ffp-contract=off \
-    -Wall -Wextra -Werror "${flags[@]}" native/*.c -o "$folder/native/$first" -lm -lpthread
+    -DTRIVET_SOURCES='""' -Wall -Wextra -Werror "${flags[@]}" native/*.c -o "$folder/native/$first" -lm -lpthread
 for name in $names; do
     [[ $name == "$first" ]] || ln -s "$first" "$folder/native/$name"
 done

@@ -83,6 +83,16 @@ def test_a_library_for_another_processor_or_cut_short_is_named(folder: Path) -> 
     check(classify(folder), "cannot be loaded")
 
 
+def test_a_library_of_other_sources_is_not_used(folder: Path) -> None:
+    """After an update it would be called as the new one is, and might answer wrongly."""
+    for file in (ROOT / "native").glob("*.[ch]"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    assert classify(folder).returncode == 0
+    with (folder / "walk.c").open("a") as source:
+        source.write("/* changed */\n")
+    check(classify(folder), "other C files")
+
+
 def test_a_library_without_the_functions_is_of_another_version(folder: Path) -> None:
     other = np.random._mt19937.__file__  # a library that can be loaded
     (folder / LIBRARY).write_bytes(Path(other).read_bytes())
