@@ -99,7 +99,7 @@ class ImportContext:
         if number < SECONDS_FROM:
             return self._parsed(value)
         try:
-            return _EPOCH + timedelta(seconds=number / 1000 if number >= MILLISECONDS_FROM else number)
+            return self._dated(_EPOCH + timedelta(seconds=number / 1000 if number >= MILLISECONDS_FROM else number))
         except (OverflowError, ValueError) as exc:
             raise InvalidInput(f"cannot read the time {value!r}") from exc
 
@@ -113,11 +113,14 @@ class ImportContext:
                 time = parsedate_to_datetime(text)
                 if time.tzinfo is None and _AFTER_CLOCK.search(text):  # would be ignored, such as "PM"
                     raise ValueError(text) from None
-            localized = self.localized(time)
-            localized.astimezone(self.zone or UTC)  # as `day` does
+            return self._dated(self.localized(time))
         except (ValueError, IndexError, TypeError, OverflowError) as exc:
             raise InvalidInput(f"cannot read the time {str(value)[:60]!r}") from exc
-        return localized
+
+    def _dated(self, time: datetime) -> datetime:
+        """The same time; raises OverflowError unless it has a `day`."""
+        time.astimezone(self.zone or UTC)
+        return time
 
 
 def memory_record(place: str, line: int | None = None, **fields: Any) -> SourceRecord:

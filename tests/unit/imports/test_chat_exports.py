@@ -161,9 +161,12 @@ def test_days_are_those_of_the_users_zone() -> None:
     assert tokyo[0].created_at == late[0].time
     assert late[1].time - late[0].time == timedelta(minutes=47)
     chat = telegram_chat(late, 7)
-    chat["messages"][2] |= {"date": "9999-12-31T23:00:00Z", "date_unixtime": ""}  # has no day there
+    chat["messages"][1] |= {"date_unixtime": "253402297200000"}  # in milliseconds; has no day there
+    chat["messages"][2] |= {"date": "9999-12-31T23:00:00Z", "date_unixtime": ""}
     read = Imported(as_json(chat), zone=ZoneInfo("Asia/Tokyo"))
-    assert (len(read.memories), read.errors) == (2, {"message 3": "cannot read the time '9999-12-31T23:00:00Z'"})
+    last = {2: "253402297200000", 3: "9999-12-31T23:00:00Z"}
+    assert read.errors == {f"message {at}": f"cannot read the time {time!r}" for at, time in last.items()}
+    assert len(read.memories) == 1
 
 
 def test_a_text_that_json_cannot_hold_is_mended() -> None:
