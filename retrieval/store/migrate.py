@@ -30,7 +30,7 @@ _LOCK = 5_472_697_665_742_001
 _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 
 # Timeouts of the role or database are meant for requests; another process may be migrating for minutes.
-_NO_TIMEOUTS: LiteralString = "set statement_timeout = 0; set lock_timeout = 0"
+_NO_LOCK_TIMEOUT: LiteralString = "set lock_timeout = 0"
 
 _CREATE_TABLE: LiteralString = """
     create table if not exists trivet_migration (
@@ -143,7 +143,7 @@ async def migrate(url: str, *, series: Sequence[Migration] | None = None) -> lis
         async with await connect(url) as db:
             await check_server(db)
             await check_session(db, url)
-            await db.execute(_NO_TIMEOUTS)
+            await db.execute(_NO_LOCK_TIMEOUT)
             await db.execute("select pg_advisory_lock(%(key)s)", {"key": _LOCK})  # until the connection closes
             try:
                 todo = outstanding(series, await _applied(db))

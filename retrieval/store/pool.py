@@ -57,8 +57,8 @@ _ENDLESS_TRANSACTIONS: LiteralString = """
 
 # psycopg cannot parse times in any other date style.
 _SINGLE: LiteralString = (
-    "select set_config('datestyle', 'ISO', false), set_config('lock_timeout', %(lock_timeout)s, false), "
-    + _ENDLESS_TRANSACTIONS
+    "select set_config('datestyle', 'ISO', false), set_config('statement_timeout', '0', false), "
+    "set_config('lock_timeout', %(lock_timeout)s, false), " + _ENDLESS_TRANSACTIONS
 )
 
 # READ COMMITTED, whatever the database's default: writers see what was committed while they waited for a lock.

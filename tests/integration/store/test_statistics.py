@@ -10,8 +10,9 @@ from retrieval.engine import Trivet
 
 @pytest.fixture
 def changed(trivet: Trivet, database_url: str) -> None:
-    """A table with many new rows, which can only be analysed without a statement timeout."""
+    """A table with many new rows, which can only be analysed without a statement timeout; the database has one."""
     with psycopg.connect(database_url) as db:
+        db.execute(f"alter database {db.info.dbname} set statement_timeout = '2min'")
         db.execute("""
             create function unhurried(integer) returns integer immutable language plpgsql as $$ begin
                 assert current_setting('statement_timeout') = '0';
