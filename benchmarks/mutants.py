@@ -131,8 +131,8 @@ MUTANTS = [
     ),
     Mutant(
         "writes do not hold their namespace",
-        "await namespaces.hold_for_write(conn, namespace) known",
-        "known",
+        "await namespaces.hold_for_write(conn, namespace) if",
+        "if",
         "test_locks",
     ),
 ]
