@@ -187,12 +187,11 @@ At READ COMMITTED there are no serialisation failures. Reads at another level ma
 them if the primary removes rows they need.
 """
 
-_REFUSALS = ("22", "54001")
-"""Rejected values: data exceptions, and the deepest nesting."""
+_REFUSALS = ("22", "54")
+"""Rejected values: data exceptions, and limits such as the longest index key or the deepest nesting."""
 
-_LIMIT = "54000"
-"""A limit was reached: the longest index key, where the error names a table; else not the caller's, as when PostgreSQL
-stops giving out transaction numbers before they wrap around."""
+_VACUUM = "VACUUM"
+"""In the hint of the limit of transaction numbers, at which PostgreSQL stops all writes."""
 
 _DENIED = "42501"
 """The database role lacks a privilege."""
@@ -220,7 +219,7 @@ def translated() -> Iterator[None]:
         state, reason = exc.sqlstate or "", exc.diag.message_primary or one_line(exc)
         if state.startswith(_COLLISIONS):
             raise Collided(f"another writer was in the way: {reason}") from exc
-        is_refusal = state.startswith(_REFUSALS) or (state == _LIMIT and exc.diag.table_name)
+        is_refusal = state.startswith(_REFUSALS) and _VACUUM not in (exc.diag.message_hint or "")
         if is_refusal or isinstance(exc, psycopg.DataError):
             raise InvalidInput(f"the database refuses a value: {reason}") from exc
         if state == _DENIED:

@@ -98,7 +98,7 @@ async def _first_answer(client: httpx.AsyncClient) -> dict[str, list[dict[str, o
             "insert into t select string_agg(md5(n::text), '''') from generate_series(1, 200) as n; end'",
             InvalidInput,
         ),
-        ("do 'begin raise sqlstate ''54000''; end'", StoreUnavailable),
+        ("do 'begin raise sqlstate ''54000'' using hint = ''Execute a database-wide VACUUM.''; end'", StoreUnavailable),
         ("do 'begin set transaction read only; create table t (i int4); end'", StoreUnavailable),
         ("do 'begin raise sqlstate ''40P01''; end'", Collided),
         ("do 'begin raise sqlstate ''23505''; end'", Collided),
