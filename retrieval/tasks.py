@@ -16,7 +16,7 @@ ATTEMPTS = 8
 """Most attempts at a write that conflicts with another writer."""
 
 LONG_CHARS = 16_000
-"""Longer texts are read in a thread: a million characters take a tenth of a second, or many if they are odd."""
+"""Longer texts are read in a thread: a million characters take a tenth of a second, odd ones many seconds."""
 
 
 async def cancel(*tasks: asyncio.Future[Any]) -> None:

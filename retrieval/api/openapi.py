@@ -121,7 +121,8 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         for parameter in operation.get("parameters", ()):
             parameter["schema"] |= parameter["schema"].pop("oneOf", [{}])[0]  # the other one is null: left out
             if parameter["name"] == "filters":
-                del parameter["schema"], parameter["allowReserved"]
+                del parameter["schema"]
+                parameter.pop("allowReserved", None)  # which only a `schema` may have
                 parameter["content"] = {JSON_TYPE: {"schema": _reference(Filters), "example": _TEXTS["filters"]}}
             if parameter["in"] == "path":
                 parameter["example"] = EXAMPLE_NAMES[parameter["name"]]
