@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from importlib.util import find_spec
@@ -57,7 +58,8 @@ async def _serve(opening: AbstractAsyncContextManager[AsyncClient], namespace: s
             serving = asyncio.create_task(server(client, lambda _: namespace, base_url=base_url).run_stdio_async())
             await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
             if stopped.done():
-                logging.disable()  # the calls that this cuts off would complain of it
+                logging.disable()  # the calls that this cuts off would complain of it, some when they are collected
+                sys.unraisablehook = lambda _: None
                 serving.cancel()  # it answers no more
             else:
                 try:
