@@ -23,8 +23,9 @@ from native.cpu import LEVELS, file_name, sources
 _no_bytes: Callable[[Any], ctypes.Array[ctypes.c_char]] = (ctypes.c_char * 0).from_buffer
 
 _ADVICE = """
-Trivet cannot run without this library, which is compiled when Trivet is installed. In a checkout run `make`, elsewhere
-`pip install --force-reinstall --no-deps trivet` on this machine: a wheel is of one platform."""
+Trivet cannot run without this library, which is compiled when Trivet is installed. In a checkout run `make` with a
+target such as `make serve`, elsewhere `pip install --force-reinstall --no-deps trivet` on this machine: a wheel is of
+one platform."""
 
 Array = ctypes.c_void_p
 """The type of array arguments; pass the result of `address`."""
