@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import runpy
 import shutil
-import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from packaging.tags import platform_tags
 
 _ROOT = Path(__file__).parent
 _NATIVE = runpy.run_path(str(_ROOT / "native" / "build.py"))
@@ -60,7 +60,9 @@ class WheelHook(BuildHookInterface):  # type: ignore[type-arg]
             return
         _NATIVE["build"]()
         build_data["pure_python"] = False
-        build_data["tag"] = "py3-none-" + sysconfig.get_platform().replace("-", "_").replace(".", "_")
+        # As pip counts them: `sysconfig.get_platform` names a minor version of macOS with a Python compiled there.
+        platform = next(tag for tag in platform_tags() if not tag.startswith(("manylinux", "musllinux")))
+        build_data["tag"] = f"py3-none-{platform}"
         if version != "editable":
             self._staged = tempfile.TemporaryDirectory()
             stage(Path(self._staged.name))

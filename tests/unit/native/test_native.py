@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from packaging.tags import sys_tags
 
+import hatch_build
 import native
 from hatch_build import WheelHook
 from native.build import system_compiler
@@ -107,8 +112,12 @@ def cc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cc"
 
 
+def hook() -> WheelHook:
+    return WheelHook(str(ROOT), {}, None, None, "", "wheel")  # type: ignore[arg-type]
+
+
 def build_requirements() -> list[str]:
-    return WheelHook(str(ROOT), {}, None, None, "", "wheel").dependencies()  # type: ignore[arg-type]
+    return hook().dependencies()
 
 
 def test_without_a_c_compiler_zig_is_a_build_requirement(cc: Path) -> None:
@@ -132,3 +141,23 @@ def test_the_compiler_that_cc_names_is_used_as_it_is(cc: Path, monkeypatch: pyte
     monkeypatch.setenv("CC", "ccache gcc-13")
     assert system_compiler() == ["ccache", "gcc-13"]
     assert build_requirements() == []
+
+
+def test_pip_takes_the_wheel_also_for_a_python_compiled_on_a_minor_version_of_macos(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As pyenv's is."""
+
+    def tag() -> str:
+        made: dict[str, Any] = {}
+        hook().initialize("editable", made)
+        supported = {f"py3-none-{each.platform}" for each in sys_tags()}
+        assert made["tag"] in supported
+        return str(made["tag"])
+
+    monkeypatch.setitem(hatch_build._NATIVE, "build", lambda: None)
+    tag()
+    monkeypatch.setattr(sysconfig, "get_platform", lambda: "macosx-14.7-arm64")
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "mac_ver", lambda: ("14.7.1", ("", "", ""), "arm64"))
+    assert tag() == "py3-none-macosx_14_0_arm64"
