@@ -5,6 +5,7 @@ Stemmers: M. F. Porter, Snowball, https://snowballstem.org, through PyStemmer.
 
 from __future__ import annotations
 
+import re
 import threading
 import unicodedata
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import NamedTuple
 
 import Stemmer
 
+from graph.names import MARKS
 from graph.stopwords import word_list
 from retrieval.errors import InvalidInput
 from retrieval.text.characters import fold
@@ -100,6 +102,7 @@ def resolve_language(name: str) -> str:
     return found
 
 
+_MARK = re.compile(f"[{MARKS}]")
 _local = threading.local()
 
 
@@ -117,7 +120,7 @@ def _term_of(word: str, name: str) -> str:
         script = "LATIN" if word.isascii() else unicodedata.name(word[0], "").partition(" ")[0]
         name = _OF_SCRIPT.get(script, SIMPLE)
     language = LANGUAGES[name]
-    if name == SIMPLE or not word.isalpha():
+    if name == SIMPLE or not _MARK.sub("", word).isalpha():  # vowel signs, as in किताब, are no letters for Python
         return fold(word)
     if language.fold_first:
         return str(_stemmer(name).stemWord(fold(word)))

@@ -100,6 +100,14 @@ def test_stems_and_stop_words() -> None:
     assert analyze("Собака и собаки", "ru") == ["собак", "собак"]
 
 
+@pytest.mark.parametrize(
+    ("words", "stem"),
+    [("किताब किताबें किताबों", "किताब"), ("كتاب الكِتَابُ كتابًا", "کتاب")],
+)
+def test_words_with_vowel_signs_and_points_have_stems(words: str, stem: str) -> None:
+    assert analyze(words, "auto") == [stem] * len(words.split())
+
+
 def test_accents_do_not_matter_after_stemming() -> None:
     assert analyze("naïve résumé", "english") == analyze("naive resume", "english")
     assert analyze("habitación", "spanish") == analyze("habitacion", "spanish")
