@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 
 from graph.names import MARKS
+from retrieval.text.characters import fold
 
 _LINK = r"(?:['.\-@/\\&]|(?<=\d)[,:](?=\d))"
 _TAIL = r"(?:\+\+|#(?!\w))?"  # C++, C#
@@ -109,8 +110,9 @@ def _with_apostrophe(chunk: str) -> tuple[str, ...]:
     if _NEGATION.fullmatch(chunk):
         return (chunk.casefold(),)
     pieces = chunk.split("'")
-    # O'Brien also yields Brien; in м'ята the apostrophe is a letter of the word.
-    parts = [term for piece in pieces if len(piece) > 2 for term in _split(piece)] if pieces[0].isascii() else []
+    # O'Brien also yields Brien, İstanbul'da İstanbul; in м'ята the apostrophe is a letter of the word.
+    latin = fold(pieces[0]).isascii()
+    parts = [term for piece in pieces if len(piece) > 2 for term in _split(piece)] if latin else []
     return _with_whole("".join(pieces).casefold(), parts)
 
 
