@@ -7,7 +7,7 @@ import unicodedata
 from functools import cached_property
 
 from graph.stopwords import word_list
-from retrieval.text.characters import RUN, bigrams
+from retrieval.text.characters import HAN_KANA, HANGUL, RUN, bigrams
 
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _SIGNED = re.compile(r"(?<!\w)[-+]\d+(?:[.,:/]\d+)*")
@@ -15,6 +15,8 @@ _NUMBER_WORDS = word_list("number_and_calendar_words")
 _NEGATIONS = word_list("negations")
 _EAST_ASIAN_NEGATION = re.compile("[不没沒無无非未別别莫]|ない|ません|なかった|않|못|없|아니")
 _EAST_ASIAN_NUMERAL = re.compile("[〇零一二三四五六七八九十百千万萬億亿两兩]")
+_EAST_ASIAN_PAIR = re.compile(f"[{HAN_KANA}{HANGUL}]+")
+_QUESTION = re.compile("[?؟]|[\u0370-\u03ff\u1f00-\u1fff];")  # a Greek question ends in what NFKC makes a semicolon
 _KEPT_PUNCTUATION = frozenset("'#%@&")  # C#, 5%, don't
 
 MAX_SQUEEZED = 4_000
@@ -59,7 +61,7 @@ class NormalizedText:
     @property
     def _marks(self) -> tuple[tuple[str, ...], int, bool]:
         """Its numbers and negations, and whether it is a question."""
-        return self.numbers, self.negations, "?" in self._plain or "؟" in self._plain
+        return self.numbers, self.negations, _QUESTION.search(self._plain) is not None
 
     @cached_property
     def numbers(self) -> tuple[str, ...]:
@@ -85,6 +87,12 @@ class NormalizedText:
     def names(self) -> frozenset[str]:
         """The capitalised words, case-folded."""
         return frozenset(word.casefold() for word in RUN.sub(" ", self._squeezed).split() if word[0].isupper())
+
+    @cached_property
+    def without_capitals(self) -> frozenset[str]:
+        """The words in scripts without capitals, any of which may be a name; in East Asian ones the characters."""
+        parts = (part for word in self.words for part in (word if _EAST_ASIAN_PAIR.fullmatch(word) else (word,)))
+        return frozenset(part for part in parts if part[0].isalpha() and part.lower() == part.upper())
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
@@ -158,9 +166,16 @@ def _with_bigrams(words: list[str]) -> list[str]:
 def contradicts(one: NormalizedText, other: NormalizedText) -> bool:
     """Whether two similar texts differ in a number, a date, a negation, a question or a name.
 
+    In a script without capitals they differ in a name if each has a word that the other has not.
+
     >>> contradicts(wording("we met in Paris"), wording("we met in London"))
     True
     >>> contradicts(wording("we met in Paris"), wording("so we met in Paris"))
     False
     """
-    return one._marks != other._marks or not one.names <= other.vocabulary or not other.names <= one.vocabulary
+    return (
+        one._marks != other._marks
+        or not one.names <= other.vocabulary
+        or not other.names <= one.vocabulary
+        or not (one.without_capitals <= other.without_capitals or other.without_capitals <= one.without_capitals)
+    )

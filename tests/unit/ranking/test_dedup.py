@@ -13,6 +13,15 @@ LONG = (
     "and cooked dinner over the fire every night while the rain kept falling on the roof above us"
 )
 
+CHINESE = (
+    "下周三下午带女儿去市儿童医院看牙,记得提前预约,带上医保卡和上次的病历,停车位很紧张,"
+    "最好坐地铁到人民广场站下车再走过去,很快就能到门诊大楼的挂号处"
+)
+ARABIC = (
+    "عنده موعد مع طبيب الأسنان في المستشفى المركزي صباح الثلاثاء ويجب أن يأخذ معه بطاقة التأمين والصور القديمة وأن يصل "
+    "قبل الموعد بنصف ساعة لأن الموقف مزدحم دائما في الصباح ومن الأفضل أن يأتي بالحافلة التي تقف أمام الباب الرئيسي"
+)
+
 
 def groups(*texts: str | tuple[str, str]) -> list[tuple[str, ...]]:
     """The groups of texts, or (speaker, text), named by their place."""
@@ -52,9 +61,12 @@ def test_short_texts_are_duplicates_only_when_the_same() -> None:
         (LONG, f"{LONG}?"),
         ("I paid 3.5", "I paid 35"),
         ("You like tea.", "You like tea?"),
+        ("Σου αρέσει το τσάι.", "Σου αρέσει το τσάι;"),
         ("I like C++", "I like C#"),
         ("So 😀", "So 😢"),
         ("costs $5", "costs €5"),
+        ("王芳" + CHINESE, "李娜" + CHINESE),
+        ("محمد " + ARABIC, "يوسف " + ARABIC),
         ("我喜欢在北京的公园里散步和朋友们一起聊天" * 2, "我不喜欢在北京的公园里散步和朋友们一起聊天" * 2),
     ],
 )
@@ -65,6 +77,8 @@ def test_what_differs_in_meaning_is_kept(one: str, other: str) -> None:
 def test_texts_without_spaces_are_compared_too() -> None:
     text = "今日は友達と一緒に新しい美術館へ行ってとても楽しい時間を過ごしました"
     assert groups(text, text + "よ") == [("0", "1")]
+    assert groups(CHINESE, CHINESE.replace("很快就", "很快")) == [("0", "1")]
+    assert groups(ARABIC, f"اليوم {ARABIC}") == [("0", "1")]
 
 
 def test_two_speakers_never_say_the_same() -> None:
