@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain
 
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
-from retrieval.text.characters import RUN, bigrams, prepare
+from retrieval.text.characters import CLUSTER, RUN, bigrams, prepare
 from retrieval.text.identifiers import identifier_terms
 
 MAX_CHARS = 240
@@ -114,9 +115,12 @@ def _first_match_within(
     offset = 0
     for piece in RUN.split(word):
         if RUN.match(piece):
-            for position, pair in enumerate(bigrams(prepare(piece)), offset):
+            prepared, before = prepare(piece), 0
+            for character, pair in zip(CLUSTER.findall(prepared), bigrams(prepared), strict=False):
                 if pair in terms or not terms.isdisjoint(pair):
-                    return position, position + len(pair)
+                    start = bisect_left(range(len(piece)), before, key=lambda size: len(prepare(piece[:size])))
+                    return offset + start, offset + start + len(pair)
+                before += len(character)
         elif piece and not terms.isdisjoint(terms_of(piece)):
             return offset, offset + len(piece)
         offset += len(piece)

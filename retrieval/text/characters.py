@@ -75,12 +75,12 @@ RUN = re.compile(f"([{HAN_KANA}\u3099\u309a]+|[{HANGUL}]+|[{SOUTH_EAST_ASIAN}]+)
 
 _HAN = re.compile(f"[{HAN}]")
 
-# A base character with its vowel and tone marks (Thai, Lao, Burmese, Khmer, kana).
-_CLUSTER = re.compile(
+CLUSTER = re.compile(
     ".[\u0e31\u0e33-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb3-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059"
     "\u105e-\u1060\u1062-\u1064\u1067-\u106d\u1071-\u1074\u1082-\u108d\u17b4-\u17d3\u17dd\u3099\u309a]*",
     re.DOTALL,
 )
+"""A base character with its vowel and tone marks (Thai, Lao, Burmese, Khmer, kana)."""
 
 
 def bigrams(run: str) -> list[str]:
@@ -89,7 +89,7 @@ def bigrams(run: str) -> list[str]:
     >>> bigrams("東京都"), bigrams("茶")
     (['東京', '京都'], ['茶'])
     """
-    characters = _CLUSTER.findall(run)
+    characters = CLUSTER.findall(run)
     if len(characters) < 2:
         return characters
     return [first + second for first, second in pairwise(characters)]

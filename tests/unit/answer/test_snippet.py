@@ -58,9 +58,16 @@ def test_words_stay_whole() -> None:
     assert set(snippet(text, "choir").strip("…").split()) <= words
 
 
-@pytest.mark.parametrize(("query", "found"), [("東京タワー", "東京タワー"), ("茶", "茶")])
-def test_scripts_without_spaces_are_searched(query: str, found: str) -> None:
-    text = "我们在北方的大城市里" * 60 + "喝茶在東京タワー" + "我们在北方的大城市里" * 60
+@pytest.mark.parametrize(
+    ("query", "found", "fill"),
+    [
+        ("東京タワー", "喝茶在東京タワー", "我们在北方的大城市里"),
+        ("茶", "喝茶在東京タワー", "我们在北方的大城市里"),
+        ("กุญแจสำรอง", "กุญแจสำรอง", "ที่นี่มีน้ำดื่ม"),  # most characters have marks
+    ],
+)
+def test_scripts_without_spaces_are_searched(query: str, found: str, fill: str) -> None:
+    text = fill * 60 + found + fill * 60
     shown = snippet(text, query)
     assert found in shown
     assert len(shown) <= MAX_CHARS
