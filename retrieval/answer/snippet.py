@@ -29,6 +29,12 @@ _REACH = 32
 _LONGEST_CACHED = 64
 _MOST_CACHED = 16_384
 
+_EXTENDING = frozenset("\u200d\u0e33\u0eb3\uff9e\uff9f") | {*map(chr, range(0xE0020, 0xE0080))}
+"""What continues a grapheme besides marks: joiner, Thai and Lao am, half-width voicing, and tags (England's flag)."""
+
+_VIRAMA = 9
+"""Canonical combining class."""
+
 _SEPARATORS = ',;!?()[]{}<>"“”«»'
 """What ends a word besides whitespace."""
 
@@ -146,7 +152,9 @@ def _cut(text: str, start: int, end: int, max_chars: int) -> str:
 def _inside_grapheme(text: str, position: int) -> bool:
     """Whether a cut before text[position] would split a grapheme: a base from its marks, joiners or second half."""
     here, before = text[position], text[position - 1]
-    if unicodedata.category(here) in ("Mn", "Mc", "Me") or here == "\u200d" or before == "\u200d":
+    if unicodedata.category(here) in ("Mn", "Mc", "Me") or here in _EXTENDING or before == "\u200d":
+        return True
+    if unicodedata.combining(before) == _VIRAMA:  # joins two consonants
         return True
     if "\U0001f3fb" <= here <= "\U0001f3ff" or "\u1160" <= here <= "\u11ff":  # skin tones, Hangul vowels and finals
         return True

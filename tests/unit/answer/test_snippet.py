@@ -5,6 +5,7 @@ import pytest
 from retrieval.answer.snippet import MAX_CHARS, SEARCHED_CHARS, snippet
 from retrieval.errors import InvalidInput
 
+ENGLAND = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
 FILL = "Nothing much of note took place here. " * 20
 
 
@@ -73,7 +74,7 @@ def test_scripts_without_spaces_are_searched(query: str, found: str, fill: str) 
     assert len(shown) <= MAX_CHARS
 
 
-@pytest.mark.parametrize("unit", ["👨‍👩‍👧", "👍🏽", "🇳🇴", "q\u0323\u0307", "วั"])
+@pytest.mark.parametrize("unit", ["👨‍👩‍👧", "👍🏽", "🇳🇴", "q\u0323\u0307", "วั", "น้ำ", "क्ष", ENGLAND])
 def test_a_grapheme_is_not_cut(unit: str) -> None:
     """Also where a match in the middle makes both ends fall anywhere."""
     for shift in range(len(unit)):
