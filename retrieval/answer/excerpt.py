@@ -10,8 +10,8 @@ from retrieval.answer.snippet import ELLIPSIS, query_terms, snippet, terms_withi
 from retrieval.answer.token_counter import surely_exceeds
 from retrieval.text.analysis import analyze, resolve_language
 
-_END = re.compile(r"""([.!?…]["'”’)\]]?)\s+|([。！？])|\n+""")
-"""The end of a sentence: a stop before a space, a full-width stop, or a line break."""
+_END = re.compile(r"""([.!?…؟۔।॥։።။]["'”’)\]]?)\s+|([。！？｡]["'”’)\]」』）]?)|\n+""")
+"""The end of a sentence: a stop of any script before a space, a full-width stop, or a line break."""
 
 _CHARS_PER_TOKEN = 6
 """Characters kept per token of a sentence that is itself too long; shortened further until it fits."""

@@ -45,6 +45,19 @@ def test_an_ellipsis_stands_where_it_is_cut(query: str, shown: str) -> None:
     assert of("Apples. Bread. Cake. Dates. Eggs.", query, 4) == shown
 
 
+@pytest.mark.parametrize(
+    ("before", "best", "after"),
+    [
+        ("कल बारिश हुई। ", "बहन ने नीली नाव बेची।", " हम घर पर रहे।"),
+        ("أين ذهبت أمس؟ ", "باعت أختي القارب الأزرق.", " بقينا في البيت."),
+        ("昨日は雨でした。", "妹は「青い船を売った。」", "私たちは家にいました。"),
+    ],
+)
+def test_sentences_end_with_the_stops_of_their_script(before: str, best: str, after: str) -> None:
+    shown = excerpt(before + best + after, best, "auto", max_tokens=len(best) + 4, count=len)
+    assert shown == f"… {best} …"
+
+
 def test_rare_words_count_more_than_common_ones() -> None:
     text = "The boat left. The boat came. The boat sank. The boat of Ines left today. " + FILLER * 3
     assert of(text, "the boat of Ines", 8) == "… The boat of Ines left today. …"
