@@ -91,6 +91,8 @@ class Gateway(ASGIMiddleware):
             route = route_of(scope)
             method = OTHER if route == UNROUTED else scope["method"]
             self._state.metrics.observe_request(method, route, told, seconds)
+            if (engine := self._state.opened) is not None:  # whichever request embedded queries, and even if it failed
+                self._state.metrics.observe_cache(hits=engine.embedders.hits, misses=engine.embedders.misses)
             if access_log.isEnabledFor(logging.DEBUG):
                 access_log.debug("%s %s %d %.2f ms", scope["method"], route, told, seconds * 1000.0)
 

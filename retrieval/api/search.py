@@ -76,8 +76,6 @@ class SearchController(Controller):
 
 def _observed(api: AppState, answer: Answer) -> Answer:
     """Count an answer and return it; its stages are counted in the event loop's next turn, after it has been sent."""
-    embedders = api.engine.embedders
-    api.metrics.observe_cache(hits=embedders.hits, misses=embedders.misses)
     asyncio.get_running_loop().call_soon(api.metrics.observe_answer, answer.timings_ms, answer.degraded)
     if api.tracing is not None:
         api.tracing.describe(answer)

@@ -183,6 +183,7 @@ async def test_metrics(client: httpx.AsyncClient) -> None:
     """Requests by route template, stages by name, the embedding cache; no id, no query."""
     await _search(client)
     await _search(client)
+    await client.post("/v1/classify", json={"query": "Who is Ana?"})
     await client.get(f"{NAMESPACE}/memories/m1")
     await client.get("/made/up/path")
     await client.get("/mcp/ana", headers={"accept": "text/html"})
@@ -198,5 +199,5 @@ async def test_metrics(client: httpx.AsyncClient) -> None:
         assert values[f'trivet_stage_seconds_count{{stage="{leg}"}}'] == "2.0"
         assert values[f'trivet_degraded_total{{leg="{leg}"}}'] == "0.0"  # so that an alert on its rise sees the first
     assert values['trivet_embedding_cache_total{outcome="hit"}'] == "1.0"
-    assert values['trivet_embedding_cache_total{outcome="miss"}'] == "1.0"
+    assert values['trivet_embedding_cache_total{outcome="miss"}'] == "2.0"
     assert "support" not in answer.text
