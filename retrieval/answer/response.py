@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import query_of
@@ -40,8 +41,10 @@ async def search_response(answer: Answer) -> SearchResponse:
 
 
 async def context_response(answer: Answer, packed: Packed, max_tokens: int) -> ContextResponse:
-    """The response of the context endpoint; includes the search results with `explain`."""
+    """The response of the context endpoint; with `explain` it includes what was found, packed or dropped."""
     lacks_relevant = not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
+    considered = {each.id for each in (*packed.items, *packed.dropped)}  # a search with a cap is for more
+    ranked = replace(answer, found=[each for each in answer.found if each.memory.id in considered])
     return ContextResponse(
         context=packed.context,
         tokens_used=packed.tokens_used,
@@ -50,7 +53,7 @@ async def context_response(answer: Answer, packed: Packed, max_tokens: int) -> C
         dropped=packed.dropped,
         related=packed.related,
         reason=NOTHING_RELEVANT if lacks_relevant else UNSET,
-        results=await search_results(answer) if answer.query.request.explain else UNSET,
+        results=await search_results(ranked) if answer.query.request.explain else UNSET,
         **_about(answer),
     )
 

@@ -468,6 +468,11 @@ async def test_a_context_says_what_the_cap_left_out(client: httpx.AsyncClient) -
     free = (await client.post(f"{URL}/context", json={"query": BOATS})).json()
     assert not [item for item in free["dropped"] if item["reason"] == "source_cap"]
     assert len(free["items"]) == len(kept) + len(dropped)
+    few = {"query": BOATS, "source_cap": 2, "top_k": 2, "explain": True}
+    pack = (await client.post(f"{URL}/context", json=few)).json()
+    considered = {each["id"] for each in (*pack["items"], *pack["dropped"])}
+    assert pack["results"]
+    assert considered.issuperset(each["id"] for each in pack["results"])
 
 
 async def test_a_profiles_cap_leaves_a_context_full(client: httpx.AsyncClient) -> None:
