@@ -43,7 +43,7 @@ async def search_response(answer: Answer) -> SearchResponse:
 async def context_response(answer: Answer, packed: Packed, max_tokens: int) -> ContextResponse:
     """The response of the context endpoint; with `explain` it includes what was found, packed or dropped."""
     lacks_relevant = not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
-    considered = {each.id for each in (*packed.items, *packed.dropped)}  # a search with a cap is for more
+    considered = {item.id for item in packed.items} | {each.id for each in packed.dropped}  # a cap finds more
     ranked = replace(answer, found=[each for each in answer.found if each.memory.id in considered])
     return ContextResponse(
         context=packed.context,
