@@ -42,7 +42,7 @@ class Shadow:
             return
         candidate, share = shadow
         if random.random() < share:
-            task = asyncio.create_task(self._run(answer, candidate))
+            task = asyncio.create_task(self._run(answer, _ranked(answer), candidate))
             self._running.add(task)
             task.add_done_callback(self._running.discard)
 
@@ -51,7 +51,7 @@ class Shadow:
         while self._running:
             await asyncio.wait(self._running)
 
-    async def _run(self, answer: Answer, candidate: Profile) -> None:
+    async def _run(self, answer: Answer, live: ShadowRanking, candidate: Profile) -> None:
         try:
             shadow = await self._pipeline.search(
                 answer.namespace.name,
@@ -63,12 +63,14 @@ class Shadow:
             # its message may quote the query
             log.warning("a shadow search of %s failed: %s", candidate.label, type(exc).__name__)
             return
-        self._journal.compared(answer.namespace, answer.search_id, live=_ranked(answer), candidate=_ranked(shadow))
+        self._journal.compared(answer.namespace, answer.search_id, live=live, candidate=_ranked(shadow))
 
 
 def _ranked(answer: Answer) -> ShadowRanking:
+    """What a search found and how long it has taken until now, without packing."""
+    timings_ms = answer.query.stopwatch.timings_ms()
     return ShadowRanking(
         profile=answer.query.profile.label,
         ids=[found.memory.id for found in answer.found],
-        total_ms=answer.query.stopwatch.timings_ms()["total"],
+        total_ms=timings_ms["total"] - timings_ms.get("pack", 0.0),
     )

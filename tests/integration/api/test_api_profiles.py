@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import httpx
@@ -120,8 +121,11 @@ async def test_a_shadow_answers_unseen_and_is_compared(boats: Server) -> None:
     await boats.put(PROFILE, **other)
     await boats.put(PROFILE + "/shadow", 200, version=4, share=1)
     wanted = {"query": "Which boats did Ida paint?", "top_k": 5}
+    totals_ms = []
     for _ in range(3):
-        assert (await client.post(search, json=wanted)).json()["profile"] == "default@3"
+        answer = (await client.post(search, json=wanted)).json()
+        assert answer["profile"] == "default@3"
+        totals_ms.append(answer["timings_ms"]["total"])
         await boats.engine.settle()
     explicit = {**wanted, "weights": {"bm25": 1.0}}  # no profile weighs these, so there is nothing to compare
     await client.post(search, json=explicit)
@@ -130,6 +134,7 @@ async def test_a_shadow_answers_unseen_and_is_compared(boats: Server) -> None:
     assert (compared["live"], compared["candidate"], compared["n"]) == ("default@3", "default@4", 3)
     assert 0 <= compared["mean_overlap"] <= 1
     assert compared["median_candidate_ms"] > 0
+    assert compared["median_live_ms"] < 1.0001 * median(totals_ms), "without the candidate's time, stored with 7 digits"
     await client.delete(PROFILE + "/shadow")
     await client.post(search, json=wanted)
     await boats.engine.settle()
