@@ -37,10 +37,16 @@ UNITS = {
 UNITS |= {"min": "minute", "mins": "minute", "hr": "hour", "hrs": "hour", "nights": "day", "wks": "week", "yrs": "year"}
 """Units of time by word, singular, plural or abbreviated; nights are counted as days."""
 
-_COUNTS = {
-    "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10, "eleven": 11, "twelve": 12, "fifteen": 15, "twenty": 20, "thirty": 30,
-}  # fmt: skip
+_TO_NINETEEN = words(
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+    " eighteen nineteen"
+)
+_TENS = {
+    ten: 10 * number
+    for number, ten in enumerate(words("twenty thirty forty fifty sixty seventy eighty ninety"), start=2)
+}
+_ONES = {word: number for number, word in enumerate(_TO_NINETEEN[:9], start=1)}
+_COUNTS = {"a": 1, "an": 1} | {word: number for number, word in enumerate(_TO_NINETEEN, start=1)} | _TENS
 _UNDER_TWENTY = words(
     "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
     " sixteenth seventeenth eighteenth nineteenth"
@@ -161,9 +167,14 @@ class TimeTokens:
         word, before = self.low(position), self[position - 1]
         if before.text in {".", ","} and before.end == self[position].start:
             return None  # "1.5"
+        if self.low(position - 1 - (before.low == "and")) == "hundred":
+            return None  # "a hundred and five"
         if word in _VAGUE_COUNTS or (word == "a" and self.low(position + 1) in _VAGUE_COUNTS):
             position += word == "a"
             return *_VAGUE_COUNTS[self.low(position)], self.after(position + 1, "of")
+        after = self.after(position + 1, "-")
+        if word in _TENS and (ones := _ONES.get(self.low(after))):
+            return _TENS[word] + ones, _TENS[word] + ones, after + 1
         if number := _COUNTS.get(word) or (int(word) if word.isdecimal() and word.isascii() and len(word) < 4 else 0):
             return number, number, position + 1
         return None
