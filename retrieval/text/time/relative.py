@@ -131,6 +131,8 @@ def _deictic(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         return _unit(tokens, position, now) if word == UNITS[word] else None
     if article and which != "past":
         return None
+    if date := _dated(tokens, position, now):
+        return date
     if word in WEEKDAYS and not _habitual(tokens, position + 1):
         now, stop = _anchor(tokens, position + 2, now)
         if which == "this":
@@ -145,6 +147,20 @@ def _deictic(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         sure = tokens.capital(position + 1) or word in {"june", "july"} or len(word) > 5
         return _yearly(now, which, MONTHS[word], "month", position + 2) if sure else None
     return None
+
+
+def _dated(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """The date that says which one is meant: "last May 2022", "last May 3", "next Friday, July 28"."""
+    step, at = _STEPS[tokens.low(position)], position + 1
+    if tokens.low(at) in WEEKDAYS:
+        at = tokens.after(tokens.after(at + 1, ","), "the")
+    elif tokens.low(at) not in MONTHS and tokens.low(at) not in SEASONS:
+        return None
+    date = date_at(tokens, at, now)
+    if date is None or date.start is None or not date.yearless:
+        return date if date and date.start else None
+    ahead = date.start.replace(year=now.year) - midnight(now)
+    return date_at(tokens, at, now, year=now.year + step * (step * ahead <= timedelta(0)))
 
 
 def _unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
