@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from retrieval.text.time.dates import date_at
 from retrieval.text.time.relative import DAYS, PARTS_OF_DAY, part_of_day, relative_at, this_unit
-from retrieval.text.time.tokens import UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
+from retrieval.text.time.tokens import HOLIDAYS, UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
 
 _SIDES = {"before": -1, "after": 1}
 _HALVES = {"hour": ("minute", -30, -30), "year": ("month", -6, -6)}
@@ -28,7 +28,9 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     if counted is None or unit is None:
         return None
     low, high, after = counted
-    side = tokens.low(after + 1)
+    side, base_at = tokens.low(after + 1), after + 2
+    if side == "prior" and tokens.low(base_at) == "to":
+        side, base_at = "before", base_at + 1
     is_back = side == "back" and not tokens.low(after + 2).isalnum()  # not "two days back at work"
     if (side == "ago" or is_back) and not article and unit != "quarter":
         if tokens.low(position - 1) == "half":
@@ -38,9 +40,9 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
             return unit_from(shift(day, unit, -low), "day", after + 3)
         return _away(now, unit, -high, -low, after + 2)
     if article and unit == tokens.low(after) and unit not in {"hour", "minute"}:
-        return _beside(tokens, after, now, unit)
+        return _beside(tokens, side, base_at, now, unit)
     if side in _SIDES and unit in {"day", "week", "month", "year"}:
-        date = date_at(tokens, after + 2, now)
+        date = _base(tokens, base_at, now)
         if date is None or date.start is None or date.end is None:
             return None
         if side == "before":
@@ -49,16 +51,22 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     return None
 
 
-def _beside(tokens: TimeTokens, position: int, now: datetime, unit: str) -> Stretch | None:
-    """A unit next to a date: "the week before May 3", "the week of May 3", "the year before last"."""
-    side, then = tokens.low(position + 1), tokens.low(position + 2)
-    if unit == "day" and (side, then) in {("before", "yesterday"), ("after", "tomorrow")}:
-        return unit_from(shift(midnight(now), "day", 2 * _SIDES[side]), "day", position + 3)
-    if unit != "day" and (side, then) == ("before", "last"):
-        return unit_from(shift(containing(now, unit), unit, -2), unit, position + 3)
+def _base(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """The days that others are counted from: "May 3", "last Friday"; no holiday, as only its month is known."""
+    if tokens.low(position + 1) in HOLIDAYS:
+        return None
+    found = relative_at(tokens, position, now) or date_at(tokens, position, now)
+    return found if found and found.start and found.end and found.end - found.start >= timedelta(days=1) else None
+
+
+def _beside(tokens: TimeTokens, side: str, position: int, now: datetime, unit: str) -> Stretch | None:
+    """A unit next to a date at a token: "the week before May 3", "the week of May 3", "the year before last"."""
     if side not in {"before", "after", "of"}:
         return None
-    date = date_at(tokens, position + 2, now)
+    date = _base(tokens, position, now)
+    before_last = (side, tokens.low(position)) == ("before", "last") and tokens.low(position + 1) not in HOLIDAYS
+    if date is None and before_last and unit != "day":
+        return unit_from(shift(containing(now, unit), unit, -2), unit, position + 1)
     if date is None or date.start is None or date.end is None:
         return None
     if side == "of":

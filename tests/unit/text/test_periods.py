@@ -199,6 +199,12 @@ ONE_PERIOD = [
     ("on the Sunday after October 25, 2022", "Sunday after October 25, 2022", "2022-10-30/2022-10-31"),
     ("last weekend before April 10, 2022", "last weekend before April 10, 2022", "2022-04-02/2022-04-04"),
     ("last Friday on 5 May, 2022", "last Friday on 5 May, 2022", "2022-04-29/2022-04-30"),
+    ("10 days prior to August 11, 2022", "10 days prior to August 11, 2022", "2022-08-01/2022-08-02"),
+    ("two days before yesterday", "two days before yesterday", "2023-06-12/2023-06-13"),
+    ("the day before last Tuesday", "the day before last Tuesday", "2023-06-12/2023-06-13"),
+    ("the week before this week", "the week before this week", "2023-06-05/2023-06-12"),
+    ("the month before last summer", "the month before last summer", "2022-05-01/2022-06-01"),
+    ("the week before last Christmas", "before last Christmas", "../2022-12-01"),
     # Open on one side
     ("What changed since May?", "since May", "2023-05-01/2023-06-16"),
     ("What changed since last Tuesday?", "since last Tuesday", "2023-06-13/2023-06-16"),
