@@ -38,7 +38,8 @@ _LEADS_TO_DAY = frozenset({"on", "since", "after"})  # "by the 15th" is mostly a
 _LEADS_TO_SEASON = frozenset(words("in over during"))
 _NO_TIME_AFTER = frozenset(
     words("the a an every each that one and or about for of to from by until till before after with at in than like")
-)  # a weekday that is spoken of
+    + words("first second third fourth other another some any given next following previous good black easter")
+)  # a weekday that is spoken of, one of several, or a holiday
 _MOST_MONTHS = 12
 
 
