@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from graph.dates import MONTHS
@@ -72,6 +73,7 @@ def _is_counted(tokens: TimeTokens, position: int) -> bool:
 
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "1st": 0, "2nd": 1, "3rd": 2, "4th": 3}
 _FIRST_DAYS = {"first": "1st", "second": "2nd", "third": "3rd", "fourth": "4th"}
+_QUARTERS = {f"q{number + 1}": number for number in range(4)}
 _DAY = re.compile(r"(0?[1-9]|[12][0-9]|3[01])(st|nd|rd|th)?")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}|2100")
 _SHORT_YEAR = re.compile(r"[0-9]{2}")
@@ -113,8 +115,8 @@ def date_at(
         return _quarter(tokens, position + 2, _ORDINALS[word], now)
     if word in _FIRST_DAYS and tokens.low(position - 1) == "the" and not tokens.in_title(position):  # "Fourth of July"
         return _day_first(tokens, position, now, led, year) if tokens.low(position + 1) == "of" else None
-    if len(word) == 2 and word[0] == "q" and word[1] in "1234":
-        return _quarter(tokens, position + 1, int(word[1]) - 1, now)
+    if word in _QUARTERS:
+        return _quarter(tokens, position + 1, _QUARTERS[word], now)
     if word[:1].isdecimal() and word.isascii():
         if digits := _DIGITS.fullmatch(word):
             return _in_digits(digits, position + 1)
@@ -159,7 +161,7 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
         return _days(month, int(day[1]), int(last[1]), said or (year, stop), now)
     if said := _year_at(tokens, tokens.after(after, ",", "/"), now):
         return unit_from(datetime(said[0], month, 1), "month", said[1])
-    shared = _shared_year(tokens, after, month, now) if _is_named(tokens, position, short) else None
+    shared = _shared_year(tokens, after, month, now, MONTHS) if _is_named(tokens, position, short) else None
     if not (led or shared or _is_month(tokens, position, short)):
         return None
     if tokens.low(after) not in TO:
@@ -181,18 +183,20 @@ def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[s
     return (day, at + 1) if day and joins and not _counts(tokens, at + 1) else None
 
 
-def _shared_year(tokens: TimeTokens, position: int, month: int, now: datetime) -> int | None:
-    """The year of a month stated after the last month of its list: "June, July and August 2023"."""
+def _shared_year(
+    tokens: TimeTokens, position: int, number: int, now: datetime, numbers: Mapping[str, int]
+) -> int | None:
+    """The year of a month or quarter stated after the last one of its list: "June, July and August 2023"."""
     years_before = 0
-    for _ in MONTHS:  # no list is longer
+    for _ in numbers:  # no list is longer
         at = tokens.after(tokens.after(position, ","), *TO, *AND)
-        following = MONTHS.get(tokens.low(at)) if at > position else None
+        following = numbers.get(tokens.low(at)) if at > position else None
         if following is None:
             return None
-        years_before += following < month
+        years_before += following < number
         if said := _year_at(tokens, at + 1, now):
             return said[0] - years_before
-        month, position = following, at + 1
+        number, position = following, at + 1
     return None
 
 
@@ -262,9 +266,11 @@ def _season(month: int, year: int, stop: int, now: datetime) -> Stretch:
 
 
 def _quarter(tokens: TimeTokens, position: int, number: int, now: datetime) -> Stretch | None:
-    """Q3 2022; without a year the last Q3 that has begun, where something was "in Q3"."""
+    """Q3 2022, Q3/2022; without a year the last Q3 that has begun, where something was "in Q3"."""
     month, named = 3 * number + 1, position - 1
-    said = _year_at(tokens, position, now)
+    said = _year_at(tokens, tokens.after(position, ",", "/", "-"), now)
+    if not said and (shared := _shared_year(tokens, position, number, now, _QUARTERS)):
+        said = shared, position
     if not said and tokens.low(named - 1) in _LEADS_TO_QUARTERS and tokens.is_past(named) and tokens.ends(named):
         said = now.year - (month > now.month), position
     return unit_from(datetime(said[0], month, 1), "quarter", said[1]) if said else None
