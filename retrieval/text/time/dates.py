@@ -119,7 +119,7 @@ def date_at(
         return _quarter(tokens, position + 1, _QUARTERS[word], now)
     if word[:1].isdecimal() and word.isascii():
         if digits := _DIGITS.fullmatch(word):
-            return _in_digits(digits, position + 1)
+            return _in_digits(digits, position + 1, now)
         if _DAY.fullmatch(word):
             return _day_first(tokens, position, now, led, year)
         if _DECADE.fullmatch(word) and (led or tokens.low(position - 1) == "the"):
@@ -129,7 +129,7 @@ def date_at(
     return None
 
 
-def _in_digits(found: re.Match[str], stop: int) -> Stretch | None:
+def _in_digits(found: re.Match[str], stop: int, now: datetime) -> Stretch | None:
     year, month, day, one, sign, other, short = found.groups()
     if one:
         # 5/3/2023 is American; 3.5.2023 and 13/5/2023 can only be European.
@@ -137,7 +137,7 @@ def _in_digits(found: re.Match[str], stop: int) -> Stretch | None:
         if sign == "." and len(short) != 4:
             return None  # a version number
         day, month = (one, other) if day_first else (other, one)
-        year = short if len(short) == 4 else f"20{short}"
+        year = short if len(short) == 4 else str(_full_year(short, now))
     elif not day and "-" not in found.group():
         return None  # neither 2022/23 nor 2022.5 is a month
     if not 1000 <= int(year) <= 2100:
@@ -231,12 +231,16 @@ def _year_at(tokens: TimeTokens, position: int, now: datetime) -> tuple[int, int
     position = tokens.after(position, "of")
     word, number = tokens.low(position), tokens[position + 1]
     if word in {"'", "’"} and _SHORT_YEAR.fullmatch(number.low) and tokens[position].end == number.start:
-        year = 2000 + int(number.low)
-        return year - 100 * (year > now.year + _AHEAD_YEARS), position + 2
+        return _full_year(number.low, now), position + 2
     if _YEAR.fullmatch(word) and not (tokens.low(position - 1) == "," and _is_counted(tokens, position)):
         return int(word), position + 1
     step = {"last": -1, "this": 0, "next": 1}.get(word) if tokens.low(position + 1) == "year" else None
     return None if step is None else (now.year + step, position + 2)
+
+
+def _full_year(two_digits: str, now: datetime) -> int:
+    year = 2000 + int(two_digits)
+    return year - 100 * (year > now.year + _AHEAD_YEARS)
 
 
 def _days(month: int, first: int, last: int, said: tuple[int | None, int], now: datetime) -> Stretch:

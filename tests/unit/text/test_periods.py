@@ -29,6 +29,7 @@ ONE_PERIOD = [
     ("invoice from 13/5/2023", "13/5/2023", "2023-05-13/2023-05-14"),
     ("invoice from 03.05.2023", "03.05.2023", "2023-05-03/2023-05-04"),
     ("invoice from 12/31/22", "12/31/22", "2022-12-31/2023-01-01"),
+    ("invoice from 31/12/99", "31/12/99", "1999-12-31/2000-01-01"),
     ("What did Ada bake on May 3rd?", "May 3rd", "2023-05-03/2023-05-04"),
     ("What did we discuss on May eleventh?", "May eleventh", "2023-05-11/2023-05-12"),
     ("What did we discuss on the first of May?", "first of May", "2023-05-01/2023-05-02"),
