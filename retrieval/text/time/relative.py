@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from graph.dates import MONTHS
 from graph.stopwords import words
-from retrieval.text.time.dates import date_at
+from retrieval.text.time.dates import AND, TO, date_at
 from retrieval.text.time.tokens import (
     HOLIDAYS,
     SEASONS,
@@ -179,8 +179,9 @@ def _unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     if unit == "fortnight" or (unit != "weekend" and (which == "past" or (which == "last" and article))):
         return _rolling(now, unit, step, 1, stop)
     start = shift(containing(now, unit), unit, step)
-    if unit == "week" and tokens.low(stop) == "on" and tokens.low(stop + 1) in WEEKDAYS:
-        return _day(start, WEEKDAYS[tokens.low(stop + 1)], stop + 2)
+    day = tokens.after(stop, "on")
+    if unit == "week" and tokens.low(day) in WEEKDAYS and not _habitual(tokens, day):
+        return _day(start, WEEKDAYS[tokens.low(day)], day + 1)
     return unit_from(start, unit, stop)
 
 
@@ -215,10 +216,9 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
         after = side == "after"
         day = shift(date.end, "day", -1) if after else date.start
         return _day(day, _days_to(day, WEEKDAYS[tokens.low(position)], after), date.stop)
-    is_on, week = tokens.low(position - 1) == "on", tokens.after(position + 1, "of", ",")
-    if (is_on or side == "of") and tokens.low(week) in _STEPS and tokens.low(week + 1) == "week":
-        monday = shift(containing(now, "week"), "week", _STEPS[tokens.low(week)])
-        return _day(monday, WEEKDAYS[tokens.low(position)], week + 2)
+    if found := _of_week(tokens, position, now):
+        return found
+    is_on = tokens.low(position - 1) == "on"
     named = tokens.after(position + 1, ",")
     if tokens.low(named) == "the" and (found := _day_of_month(tokens, named + 1, now, WEEKDAYS[tokens.low(position)])):
         return found
@@ -229,6 +229,24 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
     if date is not None and date.start is not None:
         return None  # "on Tuesday, May 3": the date decides
     return _day(now, _days_to(now, WEEKDAYS[tokens.low(position)], after=False), position + 1)
+
+
+def _of_week(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+    """A weekday of the week stated after it or its list: "Monday of last week", "Monday and Tuesday last week"."""
+    last = position
+    for _ in WEEKDAYS:
+        following = tokens.after(tokens.after(last + 1, ","), *AND, *TO)
+        if following == last + 1 or tokens.low(following) not in WEEKDAYS:
+            break
+        last = following
+    week = tokens.after(tokens.after(last + 1, *PARTS_OF_DAY), "of", ",")
+    if tokens.low(week) not in _STEPS or tokens.low(week + 1) != "week":
+        return None
+    monday = shift(containing(now, "week"), "week", _STEPS[tokens.low(week)])
+    day = shift(monday, "day", WEEKDAYS[tokens.low(position)])
+    if last > position:
+        return unit_from(day, "day", position + 1)
+    return part_of_day(tokens.low(last + 1), day, week + 2) or unit_from(day, "day", week + 2)
 
 
 def _is_when(tokens: TimeTokens, position: int) -> bool:
