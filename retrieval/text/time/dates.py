@@ -110,7 +110,7 @@ def date_at(
         return _month_first(tokens, position, now, led, year)
     if word in SEASONS:
         found = _year_at(tokens, position + 1, now)
-        return _season(SEASONS[word], *found, now) if found else None
+        return _season(tokens, SEASONS[word], *found, now) if found else None
     if word in _ORDINALS and tokens.low(position + 1) == "quarter":
         return _quarter(tokens, position + 2, _ORDINALS[word], now)
     if word in _FIRST_DAYS and tokens.low(position - 1) == "the" and not tokens.in_title(position):  # "Fourth of July"
@@ -261,10 +261,12 @@ def _of_year(year: int, stop: int, *, years: int = 1) -> Stretch:
     return Stretch(datetime(year, 1, 1), datetime(year + years, 1, 1), stop)
 
 
-def _season(month: int, year: int, stop: int, now: datetime) -> Stretch:
+def _season(tokens: TimeTokens, month: int, year: int, stop: int, now: datetime) -> Stretch:
     # A winter is named after the year of its December or its January: the latter if that December is in the future.
     start = datetime(year, month, 1)
-    if month == 12 and start > now:
+    if month == 12 and tokens.low(stop) in {"-", "–", "/"} and tokens.low(stop + 1) == str(year + 1):
+        stop += 2  # "winter 2022-2023"
+    elif month == 12 and start > now:
         start = shift(start, "year", -1)
     return unit_from(start, "quarter", stop)
 

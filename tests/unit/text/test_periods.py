@@ -76,6 +76,8 @@ ONE_PERIOD = [
     ("Where did they hike in the fall of 2021?", "fall of 2021", "2021-09-01/2021-12-01"),
     ("What did she knit in winter 2022?", "winter 2022", "2022-12-01/2023-03-01"),
     ("What will she knit in winter 2023?", "winter 2023", "2022-12-01/2023-03-01"),
+    ("What did she knit in winter 2021-2022?", "winter 2021-2022", "2021-12-01/2022-03-01"),
+    ("What did she knit in the winter of 2022/2023?", "winter of 2022/2023", "2022-12-01/2023-03-01"),
     ("Where did Tom live in 2019?", "2019", "2019-01-01/2020-01-01"),
     ("the best concerts of 2021", "2021", "2021-01-01/2022-01-01"),
     ("music from the 1990s", "1990s", "1990-01-01/2000-01-01"),
