@@ -62,10 +62,12 @@ def _leads_to_year(tokens: TimeTokens, position: int) -> bool:
 
 
 def _is_counted(tokens: TimeTokens, position: int) -> bool:
-    """Whether a four-digit number is a count: "2022 items", "by 2000"."""
+    """Whether a four-digit number is a count: "2022 items", "by 2000", "1900 to 2000 people"."""
     lead, next_word = tokens.low(position - 1), tokens.low(position + 1)
     sign, digits = tokens[position + 1], tokens[position + 2]
     touches = tokens[position].end == sign.start and sign.end == digits.start  # as in "2022.5"
+    if next_word in TO | AND and _YEAR.fullmatch(tokens.low(position + 2)) and _counts(tokens, position + 3):
+        return True
     if _counts(tokens, position + 1) or (touches and next_word in {".", ","} and tokens.low(position + 2).isdecimal()):
         return True
     return lead in {"by", "to", "from", "of"} and tokens.low(position - 2) in _BEFORE_COUNTS

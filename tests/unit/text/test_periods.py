@@ -361,6 +361,7 @@ NO_PERIOD = [
     "images of 1920x1080",
     "in 2022.5 seconds",
     "from 2000 to 3000 calories",
+    "a hall for between 1900 and 2000 people",
     "version 1.2.23",
     "in 2020:30 and in 2019,5",
     "call 555-2023-05",
