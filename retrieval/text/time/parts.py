@@ -105,16 +105,20 @@ _ALONE = frozenset({"early", "mid", "late"})
 _NOW = frozenset({"now", "present", "date"})
 
 
-def stretch_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool = False) -> Stretch | None:
+def stretch_at(
+    tokens: TimeTokens, position: int, now: datetime, *, led: bool = False, year: int | None = None
+) -> Stretch | None:
     """The time that starts at a token: whole, or a part of one.
 
-    `led` says whether the preceding words make a month, year or weekday alone a time. Raises as `date_at` does.
+    `led` says whether the preceding words make a month, year or weekday alone a time, `year` is that of a date that
+    does not state one. Raises as `date_at` does.
 
     >>> found = stretch_at(TimeTokens("the last week of May 2023"), 1, datetime(2024, 1, 1))
     >>> found.start, found.end
     (datetime.datetime(2023, 5, 25, 0, 0), datetime.datetime(2023, 6, 1, 0, 0))
     """
-    return _part(tokens, position, now) or distance_at(tokens, position, now) or _whole(tokens, position, now, led)
+    found = _part(tokens, position, now, year) or distance_at(tokens, position, now)
+    return found or _whole(tokens, position, now, led, year)
 
 
 def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
@@ -126,34 +130,34 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
     """
     to = {"-", "–", "and"} if tokens.low(position) == "between" else {"-", "–", "to", "until", "till", "through"}
     first_at = tokens.after(position + 1, "the")
-    first = _whole(tokens, first_at, now, led=True)
+    first = stretch_at(tokens, first_at, now, led=True)
     if first is None or first.vague or tokens.low(first.stop) not in to:
         return None
     second_at = tokens.after(first.stop + 1, "the")
     if tokens.low(second_at) in _NOW:
         second: Stretch | None = unit_from(midnight(now), "day", second_at + 1)
     else:
-        second = _whole(tokens, second_at, now, led=True)
+        second = stretch_at(tokens, second_at, now, led=True)
     if second and second.yearless:
         # The second date is after the first, or of months without a year the last one that has begun.
         year = first.start.year if first.start else now.year
-        second = date_at(tokens, second_at, now, led=True, year=year)
+        second = stretch_at(tokens, second_at, now, led=True, year=year)
         if second and second.start and first.start is None and second.start > now:
-            second = date_at(tokens, second_at, now, led=True, year=year - 1)
+            second = stretch_at(tokens, second_at, now, led=True, year=year - 1)
         elif second and second.start and first.start and second.start < first.start:
-            second = date_at(tokens, second_at, now, led=True, year=year + 1)
+            second = stretch_at(tokens, second_at, now, led=True, year=year + 1)
     if first.yearless and second and second.start:
         year = second.start.year
-        first = date_at(tokens, first_at, now, led=True, year=year)
+        first = stretch_at(tokens, first_at, now, led=True, year=year)
         if first and first.start and first.start > second.start:
-            first = date_at(tokens, first_at, now, led=True, year=year - 1)
+            first = stretch_at(tokens, first_at, now, led=True, year=year - 1)
     if first and second and first.start and second.end and first.start < second.end:
         return Stretch(first.start, second.end, second.stop)
     return None
 
 
-def _whole(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Stretch | None:
-    found = relative_at(tokens, position, now, led=led) or date_at(tokens, position, now, led=led)
+def _whole(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None = None) -> Stretch | None:
+    found = relative_at(tokens, position, now, led=led) or date_at(tokens, position, now, led=led, year=year)
     if found and not tokens.capital(found.stop):  # "yesterday morning", but "Friday Night Dinner"
         return _in_day(tokens.low(found.stop), found, found.stop + 1) or found
     return found
@@ -166,22 +170,22 @@ def _in_day(word: str, day: Stretch, stop: int) -> Stretch | None:
     return part_of_day(word, day.start, stop)
 
 
-def _part(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+def _part(tokens: TimeTokens, position: int, now: datetime, year: int | None) -> Stretch | None:
     """Half of a time ("early", "the end of"), or some of its days, weeks or months ("the last two weeks of")."""
     word = tokens.low(position)
     if not (word in _QUARTERS or word in PARTS_OF_DAY) or tokens.in_title(position):
         return None
     if word in {"first", "second", "last"} and tokens.low(position + 1) != "half":
-        return _some(tokens, position, now)
+        return _some(tokens, position, now, year)
     after = tokens.after(position + 1, "half")
     if tokens.low(after) == "of":
         inner_at = tokens.after(after + 1, "the")
-        inner = _whole(tokens, inner_at, now, led=True)
+        inner = _whole(tokens, inner_at, now, led=True, year=year)
         if word in {"beginning", "start"} and tokens.is_past(position):  # its end may be the last one's
             inner = inner or this_unit(tokens, inner_at, now)
     elif word in _ALONE:
         after = tokens.after(after, "in", "-")
-        inner = _whole(tokens, after, now, led=tokens.low(after - 1) == "-")
+        inner = _whole(tokens, after, now, led=tokens.low(after - 1) == "-", year=year)
     else:
         return None
     if inner and word in PARTS_OF_DAY:
@@ -194,14 +198,14 @@ def _part(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     return inner._replace(start=midnight(inner.start + low * quarter), end=end)
 
 
-def _some(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
+def _some(tokens: TimeTokens, position: int, now: datetime, year: int | None) -> Stretch | None:
     word, count = tokens.low(position), tokens.count(position + 1) or (1, 1, position + 1)
     _, number, after = count
     unit = UNITS.get(tokens.low(after), "minute")
     joins = {"of", "in"} if tokens.low(position - 1) == "the" else {"of"}  # "last year in May" is one month
     if word == "second" or unit in {"minute", "hour"} or tokens.low(after + 1) not in joins:
         return None
-    inner = _whole(tokens, tokens.after(after + 2, "the"), now, led=True)
+    inner = _whole(tokens, tokens.after(after + 2, "the"), now, led=True, year=year)
     if inner is None or inner.start is None or inner.end is None or unit == "weekend":
         return inner
     if word == "first":

@@ -101,6 +101,11 @@ ONE_PERIOD = [
     ("steps of Jan-Mar 2022", "Jan-Mar 2022", "2022-01-01/2022-04-01"),
     ("steps, December to January 2022", "December to January 2022", "2021-12-01/2022-02-01"),
     ("runs from 2021 to now", "from 2021 to now", "2021-01-01/2023-06-16"),
+    ("runs from three months ago until yesterday", "from three months ago until yesterday", "2023-02-28/2023-06-15"),
+    ("runs from early 2022 to the end of May", "from early 2022 to the end of May", "2022-01-01/2022-06-01"),
+    ("runs from early May until yesterday", "from early May until yesterday", "2023-05-01/2023-06-15"),
+    ("runs from mid-December to early January", "from mid-December to early January", "2022-12-08/2023-01-16"),
+    ("runs between late March and mid-May 2022", "between late March and mid-May 2022", "2022-03-16/2022-05-24"),
     # Relative to now
     ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
     ("What did I eat yesterday?", "yesterday", "2023-06-14/2023-06-15"),
