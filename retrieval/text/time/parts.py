@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from retrieval.text.time.dates import date_at
 from retrieval.text.time.relative import DAYS, PARTS_OF_DAY, part_of_day, relative_at, this_unit
-from retrieval.text.time.tokens import HOLIDAYS, UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
+from retrieval.text.time.tokens import FEW, HOLIDAYS, UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
 
 _SIDES = {"before": -1, "after": 1}
 _HALVES = {"hour": ("minute", -30, -30), "year": ("month", -6, -6)}
@@ -45,6 +45,10 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
         date = _base(tokens, base_at, now)
         if date is None or date.start is None or date.end is None:
             return None
+        if article:  # "the weeks before May 3"
+            if side == "before":
+                return Stretch(shift(date.start, unit, -FEW), date.start, date.stop)
+            return Stretch(date.end, shift(date.end, unit, FEW), date.stop)
         if side == "before":
             return _away(date.start, unit, -high, -low, date.stop)
         return _away(shift(date.end, "day", -1), unit, low, high, date.stop)
@@ -199,8 +203,8 @@ def _part(tokens: TimeTokens, position: int, now: datetime, year: int | None) ->
 
 
 def _some(tokens: TimeTokens, position: int, now: datetime, year: int | None) -> Stretch | None:
-    word, count = tokens.low(position), tokens.count(position + 1) or (1, 1, position + 1)
-    _, number, after = count
+    word, few = tokens.low(position), FEW if tokens.low(position + 1).endswith("s") else 1
+    _, number, after = tokens.count(position + 1) or (few, few, position + 1)
     unit = UNITS.get(tokens.low(after), "minute")
     joins = {"of", "in"} if tokens.low(position - 1) == "the" else {"of"}  # "last year in May" is one month
     if word == "second" or unit in {"minute", "hour"} or tokens.low(after + 1) not in joins:

@@ -70,7 +70,10 @@ _LENGTHS = {
     "weekend": timedelta(days=7),  # to the next one
     "fortnight": timedelta(days=14),
 }
-_VAGUE_COUNTS = {"couple": (2, 2), "few": (2, 5), "several": (3, 8)}
+FEW = 5
+"""Most days, weeks or months that a plural without a number means: "the first days of May"."""
+
+_VAGUE_COUNTS = {"couple": (2, 2), "few": (2, FEW), "several": (3, 8)}
 
 _PRESENT = frozenset(words("am m do does doing usually will must should can"))  # "m" of "I'm"
 _PAST = frozenset(words("did had was were said told went came met saw happened"))
