@@ -138,6 +138,7 @@ ONE_PERIOD = [
     ("Who wrote half a year ago?", "a year ago", "2022-11-30/2022-12-31"),
     ("Who wrote half an hour ago?", "an hour ago", "2023-06-15T17:55/2023-06-15T18:05"),
     ("Who wrote a year ago today?", "a year ago today", "2022-06-15/2022-06-16"),
+    ("Who wrote a year and two months ago?", "a year and two months ago", "2022-03-31/2022-05-01"),
     ("Who wrote two hours ago?", "two hours ago", "2023-06-15T16:00/2023-06-15T17:00"),
     ("Who wrote 2 hrs ago?", "2 hrs ago", "2023-06-15T16:00/2023-06-15T17:00"),
     ("Who wrote 10 min ago?", "10 min ago", "2023-06-15T18:15/2023-06-15T18:25"),
