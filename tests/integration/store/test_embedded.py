@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from retrieval import machine
 from retrieval.errors import EmbeddedPostgresError
+from retrieval.store.embedded import programs
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
 from tests.folders import database_folder, disk
 from tests.processes import PATIENCE_S, python
@@ -379,6 +381,21 @@ def test_a_file_in_place_of_the_folder_is_refused(new_folder: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_refused() -> None:
     with pytest.raises(EmbeddedPostgresError, match="the data folder /proc/trivet cannot be used"):
         EmbeddedPostgres(Path("/proc/trivet")).start()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the package has other builds")
+def test_an_arm_processor_without_sve_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package's pgvector would end the server with the first vector."""
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    features = 0x10FF
+    monkeypatch.setattr(programs, "_processor_features", lambda: features)
+    with pytest.raises(EmbeddedPostgresError, match=r"needs an ARM processor with SVE.*set TRIVET_DATABASE_URL"):
+        EmbeddedPostgres(folder).start()
+    assert not servers(folder)
+    features |= 1 << 22
+    server = EmbeddedPostgres(folder)
+    server.start()
+    server.stop()
 
 
 def test_another_major_version_is_refused(new_folder: Path) -> None:
