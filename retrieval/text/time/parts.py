@@ -80,7 +80,8 @@ def _beside(tokens: TimeTokens, side: str, position: int, now: datetime, unit: s
     if side == "of":
         if unit not in {"week", "weekend"} or date.end - date.start > timedelta(days=7):
             return None
-        start = containing(date.start, unit)
+        # A Monday or Tuesday is nearer to the weekend before it: "the weekend of July 4".
+        start = containing(date.end - timedelta(days=3) if unit == "weekend" else date.start, unit)
     elif unit == "weekend":
         # A week ends with its weekend: the weekend before is never that of the date's own week.
         last = shift(date.end, "day", -1)
