@@ -23,6 +23,12 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     (datetime.datetime(2023, 5, 29, 0, 0), datetime.datetime(2023, 6, 5, 0, 0))
     """
     article = tokens.low(position) == "the"
+    if article and tokens.low(position + 1) in PARTS_OF_DAY and tokens.low(position + 2) in _SIDES:
+        date = _base(tokens, position + 3, now)
+        if date is None or date.start is None or date.end is None:
+            return None
+        day = date.end if tokens.low(position + 2) == "after" else shift(date.start, "day", -1)
+        return part_of_day(tokens.low(position + 1), day, date.stop)
     counted = (1, 1, position + 1) if article else tokens.count(position)
     unit = UNITS.get(tokens.low(counted[2])) if counted else None
     if counted is None or unit is None:

@@ -221,6 +221,8 @@ ONE_PERIOD = [
     ("the weekend of July 4, 2022", "the weekend of July 4, 2022", "2022-07-02/2022-07-04"),
     ("the weekend of May 6-7, 2023", "the weekend of May 6-7, 2023", "2023-05-06/2023-05-08"),
     ("the weekend of last week", "the weekend of last week", "2023-06-10/2023-06-12"),
+    ("the evening before August 11, 2022", "the evening before August 11, 2022", "2022-08-10T17:00/2022-08-11"),
+    ("the morning after last Friday", "the morning after last Friday", "2023-06-10/2023-06-10T12:00"),
     ("the week of August 11, 2022", "the week of August 11, 2022", "2022-08-08/2022-08-15"),
     ("on the Sunday before October 25, 2022", "Sunday before October 25, 2022", "2022-10-23/2022-10-24"),
     ("on the Sunday after October 25, 2022", "Sunday after October 25, 2022", "2022-10-30/2022-10-31"),
