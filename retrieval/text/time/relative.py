@@ -182,6 +182,9 @@ def _unit(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     day = tokens.after(stop, "on")
     if unit == "week" and tokens.low(day) in WEEKDAYS and not _habitual(tokens, day):
         return _day(start, WEEKDAYS[tokens.low(day)], day + 1)
+    number = _DAY_OF_MONTH.fullmatch(tokens.low(stop + 2)) if tokens.ends(stop + 2) else None
+    if unit == "month" and number and (tokens.low(stop), tokens.low(stop + 1)) == ("on", "the"):
+        return unit_from(start.replace(day=int(number[1])), "day", stop + 3)
     return unit_from(start, unit, stop)
 
 

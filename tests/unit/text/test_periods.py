@@ -182,6 +182,8 @@ ONE_PERIOD = [
         "between Monday and Wednesday last week",
         "2023-06-05/2023-06-08",
     ),
+    ("What did I tell Eve last month on the 5th?", "last month on the 5th", "2023-05-05/2023-05-06"),
+    ("What did I tell Eve last month on the whole?", "last month", "2023-05-01/2023-06-01"),
     ("What do we know of what happened on Friday?", "Friday", "2023-06-09/2023-06-10"),
     ("Do you know what I told Eve on Friday?", "Friday", "2023-06-09/2023-06-10"),
     ("What did I tell Eve last Friday?", "last Friday", "2023-06-09/2023-06-10"),
