@@ -82,6 +82,7 @@ _SHORT_YEAR = re.compile(r"[0-9]{2}")
 _DECADE = re.compile(r"(?:19|20)[0-9]0s")
 _DIGITS = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})(?:[-/.]([0-9]{1,2}))?|([0-9]{1,2})([-/.])([0-9]{1,2})[-/.]([0-9]+)")
 _SOON_DAYS = 31
+_MOST_DAYS = 7  # in a list
 _AHEAD_YEARS = 20  # for two digits; later ones are in the previous century
 
 TO = frozenset({"-", "–", "to", "through"})
@@ -211,11 +212,12 @@ def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:
 
 
 def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
-    """3 May 2023; the 3rd of May; 3-5 May."""
+    """3 May 2023; the 3rd of May; 3-5 May; each of the 3rd, 5th and 8th of May."""
     low = tokens.low(position)
     day = _DAY.fullmatch(_FIRST_DAYS.get(low, low))
     last, after = _last_day(tokens, position, position + 1) or (day, position + 1)
-    after = tokens.after(after, "of")
+    alone = after if day and day[2] and tokens.low(tokens.after(after, "of")) not in MONTHS else None
+    after = tokens.after(after if alone is None else _after_days(tokens, after), "of")
     name = tokens.low(after)
     if not day or not last or name not in MONTHS:
         return None
@@ -225,7 +227,19 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     sure = led or day[2] or tokens.low(after - 1) == "of" or tokens.low(position - 1) in _LEADS_TO_DAYS
     if not said and not sure and not _is_named(tokens, after, short):
         return None
-    return _days(MONTHS[name], int(day[1]), int(last[1]), said or (year, stop), now)
+    found = _days(MONTHS[name], int(day[1]), int(last[1]), said or (year, stop), now)
+    return found if alone is None else found._replace(stop=alone)
+
+
+def _after_days(tokens: TimeTokens, position: int) -> int:
+    """The position after more days of a list: ", 5th and 8th"."""
+    for _ in range(_MOST_DAYS):
+        at = tokens.after(tokens.after(tokens.after(position, ","), *AND), "the")
+        day = _DAY.fullmatch(tokens.low(at))
+        if at == position or not day or not day[2]:
+            break
+        position = at + 1
+    return position
 
 
 def _year_at(tokens: TimeTokens, position: int, now: datetime) -> tuple[int, int] | None:

@@ -450,6 +450,11 @@ def test_other_words_are_no_time(query: str) -> None:
             "What did I say on Monday, Tuesday and Friday last week?",
             ["2023-06-05/2023-06-06", "2023-06-06/2023-06-07", "2023-06-09/2023-06-10"],
         ),
+        (
+            "Who came on the 5th, 7th and 9th of March?",
+            ["2023-03-05/2023-03-06", "2023-03-07/2023-03-08", "2023-03-09/2023-03-10"],
+        ),
+        ("Who came on the 5th or 9th of March 2022?", ["2022-03-05/2022-03-06", "2022-03-09/2022-03-10"]),
         ("In 2019, 2000 people came.", ["2019-01-01/2020-01-01"]),
         ("Who came in May, June, or July?", ["--05", "--06", "--07"]),
         ("Who came in May/June?", ["--05", "--06"]),
