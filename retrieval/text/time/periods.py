@@ -151,10 +151,10 @@ def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     inner_at = tokens.after(position + 1, "the")
     led = tokens.low(position) == "to" or (word in _FROM and tokens.low(inner_at) in WEEKDAYS)
     inner = stretch_at(tokens, inner_at, now, led=led)
+    if inner and inner.yearless and (inner.month is not None or word == "since"):
+        inner = _latest(tokens, inner_at, now, led, over=word == "after")
     if inner is None or inner.vague:
         return None
-    if inner.month is not None:
-        inner = _latest(inner, inner.month, now, over=word == "after")
     tomorrow = shift(midnight(now), "day", 1)
     if word in _FROM:
         start = inner.start if word == "since" else inner.end
@@ -164,9 +164,11 @@ def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     return inner._replace(start=midnight(now) if end and end > tomorrow else None, end=end)
 
 
-def _latest(stretch: Stretch, month: int, now: datetime, *, over: bool) -> Stretch:
-    """The last such month that has begun, or (`over`) has ended."""
-    start = datetime(now.year, month, 1)
-    while (shift(start, "month", 1) if over else start) > now:
-        start = shift(start, "year", -1)
-    return stretch._replace(start=start, end=shift(start, "month", 1), month=None)
+def _latest(tokens: TimeTokens, position: int, now: datetime, led: bool, *, over: bool) -> Stretch | None:
+    """The last time without a year that has begun, or (`over`) has ended."""
+    for year in (now.year, now.year - 1):
+        found = stretch_at(tokens, position, now, led=led, year=year)
+        limit = found and (found.end if over else found.start)
+        if limit and limit <= now:
+            return found
+    return None

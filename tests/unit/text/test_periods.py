@@ -238,6 +238,10 @@ ONE_PERIOD = [
     ("the week before last Christmas", "before last Christmas", "../2022-12-01"),
     # Open on one side
     ("What changed since May?", "since May", "2023-05-01/2023-06-16"),
+    ("What changed since the end of May?", "since the end of May", "2023-05-16/2023-06-16"),
+    ("What changed after early May?", "after early May", "2023-05-16/2023-06-16"),
+    ("What changed before mid-May?", "before mid-May", "../2023-05-08"),
+    ("What changed since June 20?", "since June 20", "2022-06-20/2023-06-16"),
     ("What changed since last Tuesday?", "since last Tuesday", "2023-06-13/2023-06-16"),
     ("What changed since Tuesday?", "since Tuesday", "2023-06-13/2023-06-16"),
     ("What changed since 2021?", "since 2021", "2021-01-01/2023-06-16"),
