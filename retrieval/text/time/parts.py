@@ -6,7 +6,18 @@ from datetime import datetime, timedelta
 
 from retrieval.text.time.dates import date_at
 from retrieval.text.time.relative import DAYS, PARTS_OF_DAY, part_of_day, relative_at, this_unit
-from retrieval.text.time.tokens import FEW, HOLIDAYS, UNITS, Stretch, TimeTokens, containing, midnight, shift, unit_from
+from retrieval.text.time.tokens import (
+    FEW,
+    HOLIDAYS,
+    UNITS,
+    WEEKDAYS,
+    Stretch,
+    TimeTokens,
+    containing,
+    midnight,
+    shift,
+    unit_from,
+)
 
 _SIDES = {"before": -1, "after": 1}
 _HALVES = {"hour": ("minute", -30, -30), "year": ("month", -6, -6)}
@@ -144,11 +155,12 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
     (datetime.datetime(2023, 4, 1, 0, 0), datetime.datetime(2023, 6, 1, 0, 0))
     """
     to = {"-", "–", "and"} if tokens.low(position) == "between" else {"-", "–", "to", "until", "till", "through"}
-    first_at = tokens.after(position + 1, "the")
+    first_at = named_at(tokens, position + 1, now)
     first = stretch_at(tokens, first_at, now, led=True)
-    if first is None or first.vague or tokens.low(first.stop) not in to:
+    to_at = tokens.after(first.stop, ",") if first else 0  # "from May 3, 2023, to June 5"
+    if first is None or first.vague or tokens.low(to_at) not in to:
         return None
-    second_at = tokens.after(first.stop + 1, "the")
+    second_at = named_at(tokens, to_at + 1, now)
     if tokens.low(second_at) in _NOW:
         second: Stretch | None = unit_from(midnight(now), "day", second_at + 1)
     else:
@@ -169,6 +181,16 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
     if first and second and first.start and second.end and first.start < second.end:
         return Stretch(first.start, second.end, second.stop)
     return None
+
+
+def named_at(tokens: TimeTokens, position: int, now: datetime) -> int:
+    """Where the time at a token is named: after an article of its own or a weekday, "Friday, June 2"."""
+    if distance_at(tokens, position, now):  # "the week before last"
+        return position
+    position = tokens.after(position, "the")
+    date_position = tokens.after(tokens.after(position + 1, ","), "the")
+    is_dated = tokens.low(position) in WEEKDAYS and date_at(tokens, date_position, now)
+    return date_position if is_dated else position
 
 
 def _whole(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None = None) -> Stretch | None:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from graph.dates import MONTHS
 from retrieval.text.time.dates import AND, TO, date_at
 from retrieval.text.time.other_languages import FIRST_WORDS
-from retrieval.text.time.parts import range_at, stretch_at
+from retrieval.text.time.parts import named_at, range_at, stretch_at
 from retrieval.text.time.tokens import SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
 
 
@@ -148,7 +148,7 @@ def _begins_range(tokens: TimeTokens, position: int, first: Stretch, now: dateti
 def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     """A time with an open side: "since May", "before June 3, 2023"."""
     word = "before" if tokens.low(position) == "to" else tokens.low(position)
-    inner_at = tokens.after(position + 1, "the")
+    inner_at = named_at(tokens, position + 1, now)
     led = tokens.low(position) == "to" or (word in _FROM and tokens.low(inner_at) in WEEKDAYS)
     inner = stretch_at(tokens, inner_at, now, led=led)
     if inner and inner.yearless and (inner.month is not None or word == "since"):

@@ -108,6 +108,13 @@ ONE_PERIOD = [
     ("runs from early May until yesterday", "from early May until yesterday", "2023-05-01/2023-06-15"),
     ("runs from mid-December to early January", "from mid-December to early January", "2022-12-08/2023-01-16"),
     ("runs between late March and mid-May 2022", "between late March and mid-May 2022", "2022-03-16/2022-05-24"),
+    ("runs from Friday, June 2, to Sunday, June 4", "from Friday, June 2, to Sunday, June 4", "2023-06-02/2023-06-05"),
+    ("runs from Friday 2 June to Sunday 4 June", "from Friday 2 June to Sunday 4 June", "2023-06-02/2023-06-05"),
+    (
+        "runs from the week before last until yesterday",
+        "from the week before last until yesterday",
+        "2023-05-29/2023-06-15",
+    ),
     # Relative to now
     ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
     ("What did I eat yesterday?", "yesterday", "2023-06-14/2023-06-15"),
@@ -242,6 +249,9 @@ ONE_PERIOD = [
     ("What changed after early May?", "after early May", "2023-05-16/2023-06-16"),
     ("What changed before mid-May?", "before mid-May", "../2023-05-08"),
     ("What changed since June 20?", "since June 20", "2022-06-20/2023-06-16"),
+    ("What changed since Friday, June 2?", "since Friday, June 2", "2023-06-02/2023-06-16"),
+    ("What changed before Friday, the 2nd of June?", "before Friday, the 2nd of June", "../2023-06-02"),
+    ("What changed before the day before yesterday?", "before the day before yesterday", "../2023-06-13"),
     ("What changed since last Tuesday?", "since last Tuesday", "2023-06-13/2023-06-16"),
     ("What changed since Tuesday?", "since Tuesday", "2023-06-13/2023-06-16"),
     ("What changed since 2021?", "since 2021", "2021-01-01/2023-06-16"),
