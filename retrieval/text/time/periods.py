@@ -16,7 +16,16 @@ from graph.dates import MONTHS
 from retrieval.text.time.dates import AND, TO, date_at
 from retrieval.text.time.other_languages import FIRST_WORDS
 from retrieval.text.time.parts import named_at, range_at, stretch_at
-from retrieval.text.time.tokens import SEASONS, SHORT_WEEKDAYS, WEEKDAYS, Stretch, TimeTokens, midnight, shift
+from retrieval.text.time.tokens import (
+    SEASONS,
+    SHORT_WEEKDAYS,
+    WEEKDAYS,
+    Stretch,
+    TimeTokens,
+    containing,
+    midnight,
+    shift,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +161,7 @@ def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     led = tokens.low(position) == "to" or (word in _FROM and tokens.low(inner_at) in WEEKDAYS)
     inner = stretch_at(tokens, inner_at, now, led=led)
     if inner and inner.yearless and (inner.month is not None or word == "since"):
-        inner = _latest(tokens, inner_at, now, led, over=word == "after")
+        inner = _latest(tokens, inner_at, now, led, word)
     if inner is None or inner.vague:
         return None
     tomorrow = shift(midnight(now), "day", 1)
@@ -164,11 +173,13 @@ def _open(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     return inner._replace(start=midnight(now) if end and end > tomorrow else None, end=end)
 
 
-def _latest(tokens: TimeTokens, position: int, now: datetime, led: bool, *, over: bool) -> Stretch | None:
-    """The last time without a year that has begun, or (`over`) has ended."""
+def _latest(tokens: TimeTokens, position: int, now: datetime, led: bool, word: str) -> Stretch | None:
+    """The last time without a year that has begun, after "after" ended, and after others whose month has begun."""
     for year in (now.year, now.year - 1):
         found = stretch_at(tokens, position, now, led=led, year=year)
-        limit = found and (found.end if over else found.start)
-        if limit and limit <= now:
+        if found is None or found.start is None or found.end is None:
+            return None
+        limits = {"since": found.start, "after": found.end}
+        if limits.get(word, containing(found.start, "month")) <= now:
             return found
     return None

@@ -264,6 +264,7 @@ ONE_PERIOD = [
     ("What was done before the end of May 2023?", "before the end of May 2023", "../2023-06-01"),
     ("What was done by May 31, 2023?", "by May 31, 2023", "../2023-06-01"),
     ("What was done until last week?", "until last week", "../2023-06-12"),
+    ("What is to be done by the end of June?", "by the end of June", "2023-06-15/2023-07-01"),
     ("What is to be done by next week?", "by next week", "2023-06-15/2023-06-26"),
     # In other languages
     ("Was habe ich gestern gekocht?", "gestern", "2023-06-14/2023-06-15"),
