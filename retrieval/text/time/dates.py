@@ -161,6 +161,7 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
         said = _year_at(tokens, tokens.after(stop, ","), now)
         if not said and (_counts(tokens, stop) or not (sure or _is_named(tokens, position, short))):
             return None
+        year = year or _year_of_days(tokens, stop, month, now)
         return _days(month, int(day[1]), int(last[1]), said or (year, stop), now)
     if said := _year_at(tokens, tokens.after(after, ",", "/"), now):
         return unit_from(datetime(said[0], month, 1), "month", said[1])
@@ -203,6 +204,26 @@ def _shared_year(
     return None
 
 
+def _year_of_days(tokens: TimeTokens, position: int, month: int, now: datetime) -> int | None:
+    """The year of a day stated after the last day of its list: "May 3, June 5 and July 9, 2023"."""
+    years_before = 0
+    for _ in range(_MOST_DAYS):
+        at = tokens.after(tokens.after(tokens.after(position, ","), *AND), "on", "the")
+        if at == position:
+            return None
+        month_at, day_at = tokens.after(at + 1, "of"), at
+        if tokens.low(at) in MONTHS:
+            month_at, day_at = at, tokens.after(at + 1, ".")
+        following = MONTHS.get(tokens.low(month_at))
+        if following is None or not _DAY.fullmatch(tokens.low(day_at)):
+            return None
+        years_before += following < month
+        month, position = following, max(month_at, day_at) + 1
+        if said := _year_at(tokens, tokens.after(position, ","), now):
+            return said[0] - years_before
+    return None
+
+
 def _day_after_month(tokens: TimeTokens, position: int) -> re.Match[str] | None:
     """The day of the month at a token; "May first" needs a capital, as "march second" may be other words."""
     low = tokens.low(position)
@@ -227,6 +248,7 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     sure = led or day[2] or tokens.low(after - 1) == "of" or tokens.low(position - 1) in _LEADS_TO_DAYS
     if not said and not sure and not _is_named(tokens, after, short):
         return None
+    year = year or _year_of_days(tokens, stop, MONTHS[name], now)
     found = _days(MONTHS[name], int(day[1]), int(last[1]), said or (year, stop), now)
     return found if alone is None else found._replace(stop=alone)
 
