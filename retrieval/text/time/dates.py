@@ -85,7 +85,7 @@ _SOON_DAYS = 31
 _MOST_DAYS = 7  # in a list
 _AHEAD_YEARS = 20  # for two digits; later ones are in the previous century
 
-TO = frozenset({"-", "–", "to", "through"})
+TO = frozenset({"-", "–", "to", "until", "till", "through"})
 """What stands between the ends of a range."""
 
 AND = frozenset({"and", "or", "/", "&"})

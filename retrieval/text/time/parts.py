@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from retrieval.text.time.dates import date_at
+from retrieval.text.time.dates import TO, date_at
 from retrieval.text.time.relative import DAYS, PARTS_OF_DAY, part_of_day, relative_at, this_unit
 from retrieval.text.time.tokens import (
     FEW,
@@ -154,7 +154,7 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
     >>> found.start, found.end
     (datetime.datetime(2023, 4, 1, 0, 0), datetime.datetime(2023, 6, 1, 0, 0))
     """
-    to = {"-", "–", "and"} if tokens.low(position) == "between" else {"-", "–", "to", "until", "till", "through"}
+    to = {"-", "–", "and"} if tokens.low(position) == "between" else TO
     first_at = named_at(tokens, position + 1, now)
     first = stretch_at(tokens, first_at, now, led=True)
     to_at = tokens.after(first.stop, ",") if first else 0  # "from May 3, 2023, to June 5"

@@ -96,6 +96,8 @@ ONE_PERIOD = [
     ("runs from May 2022 to January", "from May 2022 to January", "2022-05-01/2023-02-01"),
     ("essays written between 1973–1977", "between 1973–1977", "1973-01-01/1978-01-01"),
     ("runs of May 30 \u2013 June 2, 2022", "May 30 \u2013 June 2, 2022", "2022-05-30/2022-06-03"),
+    ("runs of 30 May until 2 June 2022", "30 May until 2 June 2022", "2022-05-30/2022-06-03"),
+    ("runs of May until June 2022", "May until June 2022", "2022-05-01/2022-07-01"),
     ("runs of 2022-05-01 to 2022-05-10", "2022-05-01 to 2022-05-10", "2022-05-01/2022-05-11"),
     ("runs from June 20 to July 4", "from June 20 to July 4", "2023-06-20/2023-07-05"),
     ("runs from December 20 to January 4", "from December 20 to January 4", "2022-12-20/2023-01-05"),
