@@ -147,8 +147,9 @@ def _period_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool) -
 
 
 def _begins_range(tokens: TimeTokens, position: int, first: Stretch, now: datetime) -> bool:
-    """Whether a date leads to another one; "to" also compares whole months and moves events from a day."""
-    if tokens.low(first.stop) not in TO or date_at(tokens, position, now) != first:
+    """Whether a date or weekday leads to another one; "to" also compares whole months and moves events from a day."""
+    is_date = tokens.low(position) in WEEKDAYS or date_at(tokens, position, now) == first
+    if tokens.low(first.stop) not in TO or not is_date:
         return False
     is_day = first.start and first.end and first.end - first.start <= timedelta(days=1)
     return tokens.low(first.stop) != "to" or first.yearless or (bool(is_day) and tokens.low(position - 1) != "on")

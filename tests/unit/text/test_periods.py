@@ -117,6 +117,8 @@ ONE_PERIOD = [
         "from the week before last until yesterday",
         "2023-05-29/2023-06-15",
     ),
+    ("What did we eat Monday to Wednesday last week?", "Monday to Wednesday last week", "2023-06-05/2023-06-08"),
+    ("Who came on Tuesday until yesterday?", "Tuesday until yesterday", "2023-06-13/2023-06-15"),
     # Relative to now
     ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
     ("What did I eat yesterday?", "yesterday", "2023-06-14/2023-06-15"),
