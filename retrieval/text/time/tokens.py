@@ -77,7 +77,9 @@ _VAGUE_COUNTS = {"couple": (2, 2), "few": (2, FEW), "several": (3, 8)}
 
 _PRESENT = frozenset(words("am m do does doing usually will must should can"))  # "m" of "I'm"
 _PAST = frozenset(words("did had was were said told went came met saw happened"))
-_GOES_ON = frozenset(words("about and at did do for in was were when with"))  # what may follow a time
+_GOES_ON = frozenset(
+    words("about and at did do for in through till until was were when with")
+)  # what may follow a time
 _SENTENCE_ENDS = frozenset({".", "!", "?", ""})
 _AROUND = 20
 

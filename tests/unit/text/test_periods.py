@@ -119,6 +119,12 @@ ONE_PERIOD = [
     ),
     ("What did we eat Monday to Wednesday last week?", "Monday to Wednesday last week", "2023-06-05/2023-06-08"),
     ("Who came on Tuesday until yesterday?", "Tuesday until yesterday", "2023-06-13/2023-06-15"),
+    ("What did we eat Friday through Sunday?", "Friday through Sunday", "2023-06-09/2023-06-12"),
+    (
+        "Who came on Friday the 2nd until Sunday the 4th?",
+        "Friday the 2nd until Sunday the 4th",
+        "2023-06-02/2023-06-05",
+    ),
     # Relative to now
     ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
     ("What did I eat yesterday?", "yesterday", "2023-06-14/2023-06-15"),
