@@ -80,6 +80,7 @@ def _base(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     """The days that others are counted from: "May 3", "last Friday"; no holiday, as only its month is known."""
     if tokens.low(position + 1) in HOLIDAYS:
         return None
+    position = _dated_at(tokens, position, now)
     found = relative_at(tokens, position, now) or date_at(tokens, position, now)
     return found if found and found.start and found.end and found.end - found.start >= timedelta(days=1) else None
 
@@ -184,9 +185,12 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
 
 
 def named_at(tokens: TimeTokens, position: int, now: datetime) -> int:
-    """Where the time at a token is named: after an article of its own or a weekday, "Friday, June 2"."""
-    if distance_at(tokens, position, now):  # "the week before last"
-        return position
+    """Where the time at a token is named: after its article, but in "the week before last", and a weekday."""
+    return position if distance_at(tokens, position, now) else _dated_at(tokens, position, now)
+
+
+def _dated_at(tokens: TimeTokens, position: int, now: datetime) -> int:
+    """The position after an article and the weekday of a date: "the 3rd of May", "Friday, June 2"."""
     position = tokens.after(position, "the")
     date_position = tokens.after(tokens.after(position + 1, ","), "the")
     is_dated = tokens.low(position) in WEEKDAYS and date_at(tokens, date_position, now)
@@ -216,7 +220,7 @@ def _part(tokens: TimeTokens, position: int, now: datetime, year: int | None) ->
         return _some(tokens, position, now, year)
     after = tokens.after(position + 1, "half")
     if tokens.low(after) == "of":
-        inner_at = tokens.after(after + 1, "the")
+        inner_at = _dated_at(tokens, after + 1, now)
         inner = _whole(tokens, inner_at, now, led=True, year=year)
         if word in {"beginning", "start"} and tokens.is_past(position):  # its end may be the last one's
             inner = inner or this_unit(tokens, inner_at, now)
