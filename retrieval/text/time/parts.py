@@ -107,8 +107,10 @@ def _beside(tokens: TimeTokens, side: str, position: int, now: datetime, unit: s
         start = containing(date.start, unit) - timedelta(days=7)
         if side == "after":
             start = own if own > last else own + timedelta(days=7)
+    elif side == "before":
+        return Stretch(shift(date.start, unit, -1), date.start, date.stop)
     else:
-        start = date.end if side == "after" else shift(date.start, unit, -1)
+        start = date.end
     return unit_from(start, unit, date.stop)
 
 

@@ -245,6 +245,7 @@ ONE_PERIOD = [
     ("the day before the 3rd of May", "the day before the 3rd of May", "2023-05-02/2023-05-03"),
     ("two days after Friday, June 2", "two days after Friday, June 2", "2023-06-04/2023-06-05"),
     ("on the morning of Friday, June 2", "morning of Friday, June 2", "2023-06-02/2023-06-02T12:00"),
+    ("the month before March 31, 2022", "the month before March 31, 2022", "2022-02-28/2022-03-31"),
     ("the week of August 11, 2022", "the week of August 11, 2022", "2022-08-08/2022-08-15"),
     ("on the Sunday before October 25, 2022", "Sunday before October 25, 2022", "2022-10-23/2022-10-24"),
     ("on the Sunday after October 25, 2022", "Sunday after October 25, 2022", "2022-10-30/2022-10-31"),
