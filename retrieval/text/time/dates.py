@@ -85,8 +85,10 @@ _SOON_DAYS = 31
 _MOST_DAYS = 7  # in a list
 _AHEAD_YEARS = 20  # for two digits; later ones are in the previous century
 
-TO = frozenset({"-", "–", "to", "until", "till", "through"})
-"""What stands between the ends of a range."""
+TO = frozenset({"-", "–", "to", "until", "till", "through", "bis", "au", "al", "tot", "по"})
+"""What stands between the ends of a range, in other languages between days: "vom 3. bis 5. Mai 2023"."""
+
+_OF_MONTH = frozenset({".", "de"})  # "3. Mai 2023", "3 de mayo de 2023"
 
 AND = frozenset({"and", "or", "/", "&"})
 """What stands between the times of a list."""
@@ -236,15 +238,18 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     """3 May 2023; the 3rd of May; 3-5 May; each of the 3rd, 5th and 8th of May."""
     low = tokens.low(position)
     day = _DAY.fullmatch(_FIRST_DAYS.get(low, low))
-    last, after = _last_day(tokens, position, position + 1) or (day, position + 1)
+    last, after = _last_day(tokens, position, tokens.after(position + 1, ".")) or (day, position + 1)
+    foreign = tokens.low(after) in _OF_MONTH
     alone = after if day and day[2] and tokens.low(tokens.after(after, "of")) not in MONTHS else None
-    after = tokens.after(after if alone is None else _after_days(tokens, after), "of")
+    after = tokens.after(after if alone is None else _after_days(tokens, after), "of", *_OF_MONTH)
     name = tokens.low(after)
     if not day or not last or name not in MONTHS:
         return None
     short = _is_short(name)
     stop = tokens.after(after + 1, ".") if short else after + 1
     said = _year_at(tokens, tokens.after(stop, ","), now)
+    if foreign and (not said or any(_DAY.fullmatch(tokens.low(before)) for before in range(position - 4, position))):
+        return None  # "3. May I ...", and of "am 3. und 5. Mai 2023" the month is read
     sure = led or day[2] or tokens.low(after - 1) == "of" or tokens.low(position - 1) in _LEADS_TO_DAYS
     if not said and not sure and not _is_named(tokens, after, short):
         return None
