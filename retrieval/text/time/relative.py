@@ -223,10 +223,11 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
         return found
     is_on = tokens.low(position - 1) == "on"
     named = tokens.after(position + 1, ",")
-    if tokens.low(named) == "the" and (found := _day_of_month(tokens, named + 1, now, WEEKDAYS[tokens.low(position)])):
+    is_time = led or (is_on and not tokens.is_present(position))
+    is_dated = tokens.low(named) == "the" and (is_time or tokens.is_past(position))
+    if is_dated and (found := _day_of_month(tokens, named + 1, now, WEEKDAYS[tokens.low(position)])):
         return found
-    is_time = led or (is_on and not tokens.is_present(position)) or _is_when(tokens, position)
-    if not is_time or _habitual(tokens, position):
+    if not (is_time or _is_when(tokens, position)) or _habitual(tokens, position):
         return None
     date = date_at(tokens, tokens.after(named, "the"), now)
     if date is not None and date.start is not None:

@@ -352,6 +352,8 @@ NO_PERIOD = [
     "What am I doing on Friday?",
     "I'm flying to Porto on Friday. Who feeds the cat?",
     "What should I bring on Friday?",
+    "What should I bring on Friday the 16th?",
+    "Who directed Friday the 13th?",
     "Which game can I join on Saturday afternoon?",
     "What could we give Eve this Christmas?",
     "What am I doing Friday?",
