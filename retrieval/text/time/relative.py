@@ -31,6 +31,7 @@ PARTS_OF_DAY = {"morning": (0, 12), "afternoon": (12, 18), "evening": (17, 24), 
 _STEPS = {"last": -1, "past": -1, "previous": -1, "this": 0, "next": 1}
 _HABITS = frozenset(words("mornings afternoons evenings nights"))
 _NO_MONTH_BEFORE = frozenset(words("of be not have also never"))  # "this May be ..."
+_OWNERS = frozenset(words("his her its their"))
 _RECENT_DAYS = 30
 _OTHER_DAYS = 14  # "the other day"
 _DAY_OF_MONTH = re.compile(r"([12]?[0-9]|3[01])(?:st|nd|rd|th)")
@@ -129,7 +130,8 @@ def _deictic(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
     if tokens.low(position + 2) in {"of", "-", "old"} and (word in UNITS or word in WEEKDAYS or article):
         return None
     if word in UNITS:
-        return _unit(tokens, position, now) if word == UNITS[word] else None
+        is_own = which == "last" and tokens.low(position - 1) in _OWNERS  # "in his last year"
+        return _unit(tokens, position, now) if word == UNITS[word] and not is_own else None
     if article and which != "past":
         return None
     if date := _dated(tokens, position, now):

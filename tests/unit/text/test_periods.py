@@ -348,6 +348,7 @@ NO_PERIOD = [
     "What is Vera's last name?",
     "Who was the last of the Romans?",
     "What happens on the last day?",
+    "What did he study in his last year?",
     "Who lives on the 4th floor?",
     "What am I doing on Friday?",
     "I'm flying to Porto on Friday. Who feeds the cat?",
