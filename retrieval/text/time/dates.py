@@ -248,6 +248,9 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     short = _is_short(name)
     stop = tokens.after(after + 1, ".") if short else after + 1
     said = _year_at(tokens, tokens.after(stop, ","), now)
+    ends = not tokens.low(stop + 1).isalnum() and tokens.low(stop + 1) not in TO and not _is_counted(tokens, stop)
+    if not said and ends and _SHORT_YEAR.fullmatch(tokens.low(stop)):  # "3 May 22", not "3 May 22:30"
+        said = _full_year(tokens.low(stop), now), stop + 1
     if foreign and (not said or any(_DAY.fullmatch(tokens.low(before)) for before in range(position - 4, position))):
         return None  # "3. May I ...", and of "am 3. und 5. Mai 2023" the month is read
     sure = led or day[2] or tokens.low(after - 1) == "of" or tokens.low(position - 1) in _LEADS_TO_DAYS
