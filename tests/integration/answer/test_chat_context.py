@@ -165,6 +165,22 @@ async def test_the_time_of_the_query_goes_before_as_of(trivet: Trivet) -> None:
     assert len(response.results) == 6
 
 
+@pytest.mark.parametrize(
+    ("time", "weeks"),
+    [
+        ("twenty-seven days ago", 4),
+        ("last September 12", 3),
+        ("the day before last Friday", 1),
+        ("between Wednesday and Friday last week", 1),
+        ("before Friday, August 23", 6),
+    ],
+)
+async def test_memories_of_a_composed_time_come_first(trivet: Trivet, time: str, weeks: int) -> None:
+    await add(trivet, cooked(AUTUMN))
+    response = await asked(trivet, f"What did I cook {time}?", query_timestamp=AUTUMN)
+    assert ids(response)[0] == f"{weeks}-weeks-ago"
+
+
 async def test_a_query_without_a_time_shows_no_period(trivet: Trivet) -> None:
     await add(trivet, cooked(AUTUMN))
     assert "periods" not in details(await asked(trivet, "What may I cook?"), "bm25")
