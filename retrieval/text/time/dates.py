@@ -88,6 +88,7 @@ _AHEAD_YEARS = 20  # for two digits; later ones are in the previous century
 TO = frozenset({"-", "–", "to", "until", "till", "through", "bis", "au", "al", "tot", "по"})
 """What stands between the ends of a range, in other languages between days: "vom 3. bis 5. Mai 2023"."""
 
+_LEADS_IN_GERMAN = frozenset(words("am vom zum bis dem den der seit ab"))
 _OF_MONTH = frozenset({".", "de"})  # "3. Mai 2023", "3 de mayo de 2023"
 
 AND = frozenset({"and", "or", "/", "&"})
@@ -240,6 +241,8 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     day = _DAY.fullmatch(_FIRST_DAYS.get(low, low))
     last, after = _last_day(tokens, position, tokens.after(position + 1, ".")) or (day, position + 1)
     foreign = tokens.low(after) in _OF_MONTH
+    if tokens.low(after) == "." and tokens.low(position - 1) not in _LEADS_TO_DAYS | _LEADS_IN_GERMAN:
+        return None  # an item of a list: "2. May 2023"
     alone = after if day and day[2] and tokens.low(tokens.after(after, "of")) not in MONTHS else None
     after = tokens.after(after if alone is None else _after_days(tokens, after), "of", *_OF_MONTH)
     name = tokens.low(after)

@@ -294,6 +294,7 @@ ONE_PERIOD = [
     ("Was fehlte dem Bus am 3. Mai 2022?", "3. Mai 2022", "2022-05-03/2022-05-04"),
     ("Was fehlte dem Bus vom 3. bis 5. Mai 2022?", "3. bis 5. Mai 2022", "2022-05-03/2022-05-06"),
     ("Was fehlte dem Bus am 3. und 5. Mai 2022?", "Mai 2022", "2022-05-01/2022-06-01"),
+    ("Read the parts 1. intro, 2. May 2022", "May 2022", "2022-05-01/2022-06-01"),
     ("¿Qué pasó el 3 de noviembre de 2022?", "3 de noviembre de 2022", "2022-11-03/2022-11-04"),
     ("Qu'avons-nous fait du 3 au 5 mai 2022 ?", "3 au 5 mai 2022", "2022-05-03/2022-05-06"),
     ("Qu'avons-nous fait l'année dernière ?", "année dernière", "2022-01-01/2023-01-01"),
