@@ -176,6 +176,7 @@ ONE_PERIOD = [
     ("Which films did we see the other day?", "other day", "2023-06-01/2023-06-16"),
     ("Which films did we see the other day in May 2022?", "May 2022", "2022-05-01/2022-06-01"),
     ("Which films did we see last year?", "last year", "2022-01-01/2023-01-01"),
+    ("Who got her last year?", "last year", "2022-01-01/2023-01-01"),
     ("Which films did we see last quarter?", "last quarter", "2023-01-01/2023-04-01"),
     ("Which films did we see in the last year?", "last year", "2022-06-15/2023-06-16"),
     ("Which films did we see in the past 10 days?", "past 10 days", "2023-06-05/2023-06-16"),
