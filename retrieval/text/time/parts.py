@@ -181,6 +181,15 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         first = stretch_at(tokens, first_at, now, led=True, year=year)
         if first and first.start and first.start > second.start:
             first = stretch_at(tokens, first_at, now, led=True, year=year - 1)
+    if (
+        first
+        and second
+        and first.start
+        and second.end
+        and first.start >= second.end
+        and tokens.low(first_at) in WEEKDAYS
+    ):
+        first = first._replace(start=first.start - timedelta(days=7))  # "from Monday to Friday" is over
     if first and second and first.start and second.end and first.start < second.end:
         return Stretch(first.start, second.end, second.stop)
     return None

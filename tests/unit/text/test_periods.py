@@ -128,6 +128,8 @@ ONE_PERIOD = [
         "Friday the 2nd until Sunday the 4th",
         "2023-06-02/2023-06-05",
     ),
+    ("What did we eat from Monday to Friday?", "from Monday to Friday", "2023-06-05/2023-06-10"),
+    ("What did we eat between Tuesday and Thursday?", "between Tuesday and Thursday", "2023-06-06/2023-06-09"),
     # Relative to now
     ("What did I eat today?", "today", "2023-06-15/2023-06-16"),
     ("What did I eat yesterday?", "yesterday", "2023-06-14/2023-06-15"),
