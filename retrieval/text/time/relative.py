@@ -217,10 +217,14 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
     if tokens[position].text in SHORT_WEEKDAYS and tokens.in_title(position + 1) and tokens[position + 1].text != "I":
         return None  # "on Sun Street"
     side = tokens.low(position + 1)
-    if side in {"before", "after"} and (date := date_at(tokens, position + 2, now)) and date.start and date.end:
-        after = side == "after"
-        day = shift(date.end, "day", -1) if after else date.start
-        return _day(day, _days_to(day, WEEKDAYS[tokens.low(position)], after), date.stop)
+    if side in {"before", "after"}:
+        date = date_at(tokens, position + 2, now)
+        if tokens.low(position + 2) not in WEEKDAYS and tokens.low(position + 3) not in HOLIDAYS:
+            date = date or relative_at(tokens, position + 2, now)  # "the Monday before last Friday"
+        if date and date.start and date.end and not date.vague:
+            after = side == "after"
+            day = shift(date.end, "day", -1) if after else date.start
+            return _day(day, _days_to(day, WEEKDAYS[tokens.low(position)], after), date.stop)
     if found := _of_week(tokens, position, now):
         return found
     is_on = tokens.low(position - 1) == "on"

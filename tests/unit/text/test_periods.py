@@ -254,6 +254,7 @@ ONE_PERIOD = [
     ("the month before March 31, 2022", "the month before March 31, 2022", "2022-02-28/2022-03-31"),
     ("the week of August 11, 2022", "the week of August 11, 2022", "2022-08-08/2022-08-15"),
     ("on the Sunday before October 25, 2022", "Sunday before October 25, 2022", "2022-10-23/2022-10-24"),
+    ("on the Monday before last Friday", "Monday before last Friday", "2023-06-05/2023-06-06"),
     ("on the Sunday after October 25, 2022", "Sunday after October 25, 2022", "2022-10-30/2022-10-31"),
     ("last weekend before April 10, 2022", "last weekend before April 10, 2022", "2022-04-02/2022-04-04"),
     ("last Friday on 5 May, 2022", "last Friday on 5 May, 2022", "2022-04-29/2022-04-30"),
