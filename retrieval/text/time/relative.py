@@ -263,7 +263,8 @@ def _is_when(tokens: TimeTokens, position: int) -> bool:
     """Whether a weekday without "on" says when something was: "What did we decide Monday?"."""
     lead = tokens.low(position - 1)
     follows = tokens.low(position + 1) in PARTS_OF_DAY or tokens.ends(position)
-    is_name = not lead.isalpha() or tokens.in_title(position - 1) or lead in _NO_TIME_AFTER
+    is_last_in = (lead, tokens.low(position + 1)) == ("last", "in")  # "the last Sunday in May"
+    is_name = is_last_in or not lead.isalpha() or tokens.in_title(position - 1) or lead in _NO_TIME_AFTER
     return follows and not is_name and tokens.low(position - 2) != "to" and tokens.is_past(position)
 
 

@@ -91,6 +91,8 @@ ONE_PERIOD = [
     ("Who called in the last week of May 2023?", "last week of May 2023", "2023-05-25/2023-06-01"),
     ("Who called in the first days of May 2023?", "first days of May 2023", "2023-05-01/2023-05-06"),
     ("Who called in the last weeks of May 2023?", "last weeks of May 2023", "2023-05-01/2023-06-01"),
+    ("Who called the last Sunday in May 2022?", "May 2022", "2022-05-01/2022-06-01"),
+    ("Who called the last Sunday in May 2023, did he say?", "May 2023", "2023-05-01/2023-06-01"),
     ("Who called in the first two months of 2023?", "first two months of 2023", "2023-01-01/2023-03-01"),
     ("How did I sleep in the second half of last year?", "second half of last year", "2022-07-02/2023-01-01"),
     ("progress between April and May 2022", "between April and May 2022", "2022-04-01/2022-06-01"),
