@@ -181,15 +181,9 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         first = stretch_at(tokens, first_at, now, led=True, year=year)
         if first and first.start and first.start > second.start:
             first = stretch_at(tokens, first_at, now, led=True, year=year - 1)
-    if (
-        first
-        and second
-        and first.start
-        and second.end
-        and first.start >= second.end
-        and tokens.low(first_at) in WEEKDAYS
-    ):
-        first = first._replace(start=first.start - timedelta(days=7))  # "from Monday to Friday" is over
+    is_over = tokens.low(first_at) in WEEKDAYS and tokens.is_past(position)
+    if is_over and first and second and first.start and second.end and first.start >= second.end:
+        first = first._replace(start=first.start - timedelta(days=7))  # "What did we do from Monday to Friday?"
     if first and second and first.start and second.end and first.start < second.end:
         return Stretch(first.start, second.end, second.stop)
     return None

@@ -393,6 +393,7 @@ NO_PERIOD = [
     "Who wrote on the 15th-century church?",
     "What do they do on weekends?",
     "What is planned for the weekend?",
+    "Which shop opens from Monday to Friday?",
     "Where is the other daypack?",
     "Who cooked for the Fourth of July?",
     "Who found the two days back at work hard?",
