@@ -9,6 +9,7 @@ from typing import LiteralString
 from graph.names import entity_id, normalize, singular_key
 from postgres.arrays import array_text
 from postgres.connection import Connection, fetch
+from retrieval.text.characters import RUN
 
 # A name also means entities with it as an alias, and entities merged with these.
 _FAMILY: LiteralString = """
@@ -29,13 +30,13 @@ _KEYS: LiteralString = """
 # Texts are searched, too: the graph has "han" for "Hans", and nothing for "May Chen", which may not be a name.
 _MENTIONING: LiteralString = """
     select m.id, coalesce(m.speaker = %(speaker)s::text, false)
-    from memory m
+    from memory m cross join lateral normalize(concat_ws(' ', m.title, m.text), nfkc) as written
     where m.ns = %(ns)s and (m.speaker = %(speaker)s::text
         or m.doc = any(array(
             select t.doc from mention t where t.ns = %(ns)s and t.entity = any(%(family)s::bigint[])
         ))
-        or concat_ws(' ', m.title, m.text) ~* %(phrases)s::text
-        or (concat_ws(' ', m.title, m.text) ~* %(word)s::text and m.doc = any(array(
+        or written ~* %(phrases)s::text
+        or (written ~* %(word)s::text and m.doc = any(array(
             select t.doc from mention t where t.ns = %(ns)s and t.entity = %(singular)s::bigint
         ))))
     order by m.doc
@@ -58,7 +59,7 @@ async def said_and_mentioned(
     key, meant = normalize(name), {"ns": ns, "family": array_text(family)}
     keys = {key, *(other for (other,) in await fetch(conn, _KEYS, meant))}
     written = {
-        "phrases": _written([each for each in keys if " " in each]),
+        "phrases": _written([each for each in keys if " " in each or _is_run(each)]),
         "word": _written([key]),
         "singular": entity_id(singular_key(key)),
     }
@@ -69,5 +70,11 @@ async def said_and_mentioned(
 
 def _written(keys: Collection[str]) -> str | None:
     """A PostgreSQL regular expression that matches names in texts, given their keys; None without names."""
-    names = "|".join(r"\W+".join(map(re.escape, key.split())) for key in sorted(keys))
-    return rf"(?<!\w)(?:{names})(?!\w)" if names else None
+    runs = [re.escape(key) for key in sorted(keys) if _is_run(key)]
+    names = [r"\W+".join(map(re.escape, key.split())) for key in sorted(keys) if not _is_run(key)]
+    return "|".join([*runs, *([rf"(?<!\w)(?:{'|'.join(names)})(?!\w)"] if names else [])]) or None
+
+
+def _is_run(key: str) -> bool:
+    """Whether a name has no boundaries in a text: particles and other words follow it without a space."""
+    return len(key) > 1 and RUN.fullmatch(key) is not None
