@@ -19,12 +19,12 @@ def data_lines(name: str) -> list[str]:
 
 @cache
 def word_list(name: str) -> frozenset[str]:
-    """The words in `graph/data/<name>.txt`.
+    """The words in `graph/data/<name>.txt`, case-folded: Greek ones have no final sigma.
 
     >>> "mrs" in word_list("abbreviations")
     True
     """
-    return frozenset(words(*data_lines(name)))
+    return frozenset(words(*map(str.casefold, data_lines(name))))
 
 
 NUMBER_WORDS = word_list("numbers")

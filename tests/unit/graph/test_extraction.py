@@ -30,6 +30,8 @@ def found(text: str, type_: str, **given: str) -> set[str]:
         ("On Monday I will. On Friday too.", set()),
         ("THIS IS ALL VERY LOUD TEXT", set()),
         ("Мы живём в Москве", {"Москве"}),
+        ("У Анны был Пётр. В Казани", {"Анны", "Пётр", "Казани"}),
+        ("Η Ελένη είναι εδώ. Της Ελένης", {"Ελένη", "Ελένης"}),
         ("The New York Times wrote about Las Vegas.", {"New York Times", "Las Vegas"}),
         ("the First World War and the Fantastic Four", {"First World War", "Fantastic Four"}),
         ("sold to 20th Century Fox", {"20th Century Fox"}),
