@@ -16,7 +16,7 @@ MAX_WORD_CHARS = 64
 
 
 class Token(NamedTuple):
-    """A piece of text: `kind` is url, email, tag, initials, date, number, word, newline or mark."""
+    """A piece of text: `kind` is url, email, tag, initials, date, number, elision, word, newline or mark."""
 
     kind: str
     text: str
@@ -33,6 +33,7 @@ _TOKEN = re.compile(
     | (?P<initials> (?<!\w)(?:[A-Z]\.){{1,6}}(?![^\W_]) )
     | (?P<date>     [12]\d{{3}}-\d\d(?:-\d\d)?(?![\d-]) )
     | (?P<number>   v?\d+(?:[.,]\d+)*(?![\w{MARKS}]) )
+    | (?P<elision>  (?<![\w'\u2019])(?:[cdjlmnst]|qu|dell|all|nell|sull|dall)['\u2019](?=[A-Z\xc0-\xde]) )  # d'Hélène
     | (?P<word>     [\w{MARKS}]+(?:['\u2019&-][\w{MARKS}]+)*(?:\+\+|\#(?!\w))? )
     | (?P<newline>  \n )
     | (?P<mark>     [^\w\s] )

@@ -31,6 +31,7 @@ def found(text: str, type_: str, **given: str) -> set[str]:
         ("THIS IS ALL VERY LOUD TEXT", set()),
         ("Мы живём в Москве", {"Москве"}),
         ("У Анны был Пётр. В Казани", {"Анны", "Пётр", "Казани"}),
+        ("le frère d'Hélène et la carte dell’Italia", {"Hélène", "Italia"}),
         ("Η Ελένη είναι εδώ. Της Ελένης", {"Ελένη", "Ελένης"}),
         ("The New York Times wrote about Las Vegas.", {"New York Times", "Las Vegas"}),
         ("the First World War and the Fantastic Four", {"First World War", "Fantastic Four"}),
