@@ -26,6 +26,12 @@ _END_IN_IE = frozenset(
 _ARTICLES = frozenset({"a", "an", "the"})
 _POSSESSIVE = re.compile(r"['\u2019\u02bc](?:s\b)?(?!\w)")
 
+_ENDING = re.compile(
+    r"['\u2019](?:[sS]|(?<=[^\W\d_]{3}.)(?:(?<=[^\W\d_aeıioöuüAEIİOÖUÜ].)[aeıiuü]|[yn][aeıiuü]|n?[ıiuü]n|n?[dt][ae]n?|y?l[ae]"
+    r"|(?:l[ae]r|n?[dt][ae]ki)[^\W\d_]*))\Z"
+)
+"""English 's, and the Turkish endings of cases, plurals and adjectives after at least three letters."""
+
 
 def _mark_ranges() -> str:
     marks = {point for point in range(0x300, 0x1F000) if unicodedata.category(chr(point)) in ("Mn", "Mc")}
@@ -77,6 +83,15 @@ def without_diacritics(word: str) -> str:
     'jose'
     """
     return word if word.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", word))
+
+
+def without_ending(name: str) -> str:
+    """The name without what an apostrophe joins to it: a possessive 's, or a Turkish ending.
+
+    >>> without_ending("Maria's"), without_ending("İzmir'e"), without_ending("Hawai'i")
+    ('Maria', 'İzmir', "Hawai'i")
+    """
+    return _ENDING.sub("", name)
 
 
 def name_tokens(key: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from graph.names import singular
+from graph.names import singular, without_ending
 from graph.stopwords import FAINT_WORDS, STOP_WORDS, WEAK_WORDS, word_list, words
 from graph.tokenizer import Token
 
@@ -109,7 +109,7 @@ def _word(text: str) -> _Word:
         return _Word(folded, "before verb")
     if folded in _BEFORE_VERB_STILL:
         return _Word(folded, "before verb still")
-    word = folded.removesuffix("'s")
+    word = without_ending(folded)
     if not MIN_TERM_CHARS <= len(word) <= MAX_TERM_CHARS or word in STOP_WORDS or word[0].isdigit():
         return _BREAK
     if "_" in word or CJK.search(word) or _CONTRACTION.fullmatch(word):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from graph.dates import MONTHS, WEEKDAYS, is_year
-from graph.names import singular, without_diacritics
+from graph.names import singular, without_diacritics, without_ending
 from graph.stopwords import (
     ABBREVIATIONS,
     ACRONYMS_TOO,
@@ -80,7 +80,7 @@ def find_names(text: str, tokens: Sequence[Token]) -> Iterator[NameMention]:
             continue
         if token.kind == "word":
             fresh = False
-            if without_diacritics(name := _base(token.text)) in PLAIN_GIVEN_NAMES:
+            if without_diacritics(name := without_ending(token.text)) in PLAIN_GIVEN_NAMES:
                 yield NameMention(name, False, range(position, position + 1))
         elif token.kind == "newline":
             fresh, heading = True, False
@@ -113,7 +113,7 @@ def _run_end(text: str, tokens: Sequence[Token], start: int) -> int:
         last, token = tokens[position - 1], tokens[position]
         if token.text == "." and last.text.casefold() in ABBREVIATIONS and token.start == last.end:
             continue
-        if not adjacent(text, last, token) or _base(last.text) != last.text:
+        if not adjacent(text, last, token) or without_ending(last.text) != last.text:
             break
         if _is_capital(token) or (token.kind == "number" and position == end and len(token.text) < 4):
             end = position + 1
@@ -183,7 +183,7 @@ def _is_acronym(token: Token) -> bool:
 
 def _is_subject(tokens: Sequence[Token], position: int) -> bool:
     """Whether a sentence's first word is a name after all: a known one, or the subject of a verb of people."""
-    word = without_diacritics(_fold(_base(tokens[position].text)))
+    word = without_diacritics(_fold(without_ending(tokens[position].text)))
     if word in GIVEN_NAMES and word not in ORDINARY_NAMES:
         return True
     after = tokens[position + 1].text if position + 1 < len(tokens) else ""
@@ -195,7 +195,7 @@ def _is_subject(tokens: Sequence[Token], position: int) -> bool:
 
 
 def _spelling(text: str, tokens: Sequence[Token], first: int, last: int) -> str:
-    return _COMPOUND.sub("", " ".join(_base(text[tokens[first].start : tokens[last - 1].end]).split()))
+    return _COMPOUND.sub("", " ".join(without_ending(text[tokens[first].start : tokens[last - 1].end]).split()))
 
 
 def _cannot_end(token: Token) -> bool:
@@ -206,10 +206,3 @@ def _cannot_end(token: Token) -> bool:
 
 def _fold(word: str) -> str:
     return word.replace("\u2019", "'").casefold()
-
-
-def _base(name: str) -> str:
-    """The name without its possessive ending."""
-    if name.endswith(("s", "S")) and name[-2:-1] in ("'", "\u2019"):
-        return name[:-2]
-    return name

@@ -32,6 +32,7 @@ def found(text: str, type_: str, **given: str) -> set[str]:
         ("Мы живём в Москве", {"Москве"}),
         ("У Анны был Пётр. В Казани", {"Анны", "Пётр", "Казани"}),
         ("le frère d'Hélène et la carte dell’Italia", {"Hélène", "Italia"}),
+        ("geçen yıl Ayşe'nin yolu İzmir’den Ankara'ya", {"Ayşe", "İzmir", "Ankara"}),
         ("Η Ελένη είναι εδώ. Της Ελένης", {"Ελένη", "Ελένης"}),
         ("The New York Times wrote about Las Vegas.", {"New York Times", "Las Vegas"}),
         ("the First World War and the Fantastic Four", {"First World War", "Fantastic Four"}),
