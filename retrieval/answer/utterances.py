@@ -13,7 +13,11 @@ MOST_REPLY_WORDS = 5
 """Most content words of a turn that may need its question to be understood."""
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_SENTENCE_END = re.compile(r"(?<![.!?。！？])[.!?。！？]++(?=\s|$)")
+_GREEK_QUESTION_MARK = r"(?<=[\u0370-\u03ff\u1f00-\u1fff]);"
+_QUESTION = re.compile(rf"(?:[?？؟\u037e]|{_GREEK_QUESTION_MARK})\Z")
+_SENTENCE_END = re.compile(
+    rf"(?<![.!?؟\u037e।۔。！？])(?:(?:[.!?؟\u037e।۔]++|{_GREEK_QUESTION_MARK})(?=\s|$)|[。！？]++)"
+)
 _ANSWERS = word_list("number_and_calendar_words")  # "In May."
 _SMALL_TALK = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk")) - _ANSWERS
 
@@ -46,7 +50,7 @@ def is_mere_question(text: str) -> bool:
     (True, False)
     """
     text = text.strip()
-    return text.endswith(("?", "？")) and len(_SENTENCE_END.findall(text)) == 1
+    return _QUESTION.search(text) is not None and len(_SENTENCE_END.findall(text)) == 1
 
 
 def _words(text: str) -> list[str]:

@@ -53,7 +53,8 @@ COLUMNS: LiteralString = """
 
 MEMORIES: LiteralString = """
         select *, case when cardinality(tags) > 0 then to_json(tags)::text end as tagged,
-            length(text) <= %(short)s and right(rtrim(text, E' \\n\\r\\t'), 1) in ('?', '\uff1f') as asks
+            length(text) <= %(short)s and right(rtrim(text, E' \\n\\r\\t'), 2)
+                ~ '[?\uff1f\u061f\u037e]$|[\u0370-\u03ff\u1f00-\u1fff];$' as asks  -- full-width, Arabic, Greek
         from memory
         where ns = %(ns)s
 """

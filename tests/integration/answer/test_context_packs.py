@@ -79,6 +79,17 @@ async def test_an_answer_comes_with_its_question(trivet: Trivet) -> None:
     assert shown(await context(trivet, "Porto", top_k=1, filters=by_ann)) == ["answer"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [("من أين اشتريت القارب الأزرق؟", "من بورتو."), ("Πού αγόρασες το μπλε ιστιοφόρο;", "Στο Πόρτο.")],
+)
+async def test_an_answer_comes_with_its_question_in_other_scripts(trivet: Trivet, asked: str, answer: str) -> None:
+    await trivet.add(NS, [turn("asks", "Bob", asked, session="u"), turn("says", "Ann", answer, session="u")])
+    pack = await context(trivet, answer, top_k=1)
+    assert shown(pack) == ["asks", "says"]
+    assert (await context(trivet, asked, top_k=1)).items[1].needed_by == "asks"
+
+
 async def test_nothing_in_the_conversation_comes_back(trivet: Trivet) -> None:
     """Neither recent messages nor an earlier turn's pack; new memories take their place."""
     pack = await context(trivet, top_k=2)

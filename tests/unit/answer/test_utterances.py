@@ -13,6 +13,11 @@ from tests.hanging import bounded
     [
         ("Where do you live?!?", True),
         ("你住在哪里？", True),
+        ("我住在波尔图。你呢？", False),
+        ("أين تسكن؟", True),
+        ("Πού μένεις;", True),
+        ("Μένω στο Πόρτο; Εσύ;", False),
+        ("मैं पोर्टो में रहता हूँ। और आप?", False),
         ("Is it 3.5 km?", True),
         ("Well... where do you live?", False),
         ("I live in Porto!! And you?", False),
