@@ -10,6 +10,7 @@ from html import unescape
 
 from msgspec import UnsetType
 
+from graph.names import MARKS
 from graph.stopwords import STOP_WORDS, words
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import find_periods, without
@@ -29,7 +30,7 @@ MOST_ECHOED_WORDS = 2
 _TOOLS = frozenset({"tool", "function"})
 """Roles of tool results."""
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"\w[\w{MARKS}]*")
 _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _BETWEEN = "\n"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from graph.names import MARKS
 from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, STOP_WORDS, word_list
 
 MOST_EMPTY_WORDS, MOST_EMPTY_CHARS = 12, 200
@@ -12,7 +13,7 @@ MOST_EMPTY_WORDS, MOST_EMPTY_CHARS = 12, 200
 MOST_REPLY_WORDS = 5
 """Most content words of a turn that may need its question to be understood."""
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD = re.compile(rf"[^\W_](?:[^\W_]|[{MARKS}])*+(?:['’](?:[^\W_]|[{MARKS}])+)?")
 _GREEK_QUESTION_MARK = r"(?<=[\u0370-\u03ff\u1f00-\u1fff]);"
 _QUESTION = re.compile(rf"(?:[?？؟\u037e]|{_GREEK_QUESTION_MARK})\Z")
 _SENTENCE_END = re.compile(

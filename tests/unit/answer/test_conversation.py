@@ -54,6 +54,11 @@ def test_what_a_message_says_is_held(text: str, speaker: str | None, held: bool)
     assert Conversation(messages("It rained.", "Yes: I went to Porto, by boat!")).holds(text, speaker) == held
 
 
+def test_vowel_signs_tell_words_apart() -> None:
+    said = Conversation(messages("कल मेरी लड़की आयी थी।"))
+    assert [said.holds(text) for text in ("मेरी लड़की आयी", "मेरा लड़का आया")] == [True, False]
+
+
 def test_what_a_question_names_is_not_said_yet() -> None:
     asked = Conversation(messages("It was Ben.", "Has Ana or Duarte the keys of the boat?"))
     assert [asked.holds(text) for text in ("Duarte.", "It was Ben.", "the keys of the boat")] == [False, True, True]

@@ -35,3 +35,7 @@ def test_a_turn_made_to_be_slow_does_not_take_for_ever(piece: str) -> None:
         is_empty(text)
         is_short_reply(text)
         is_mere_question(text)
+
+
+def test_a_word_with_vowel_signs_is_one_word() -> None:
+    assert is_short_reply("दो हफ़्तों के लिए")
