@@ -42,6 +42,14 @@ def _mark_ranges() -> str:
 MARKS = _mark_ranges()
 r"""The ranges of all combining marks, which continue a word, for a character class; `\w` misses most of them."""
 
+HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
+HAN_KANA = HAN + "\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
+HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
+SOUTH_EAST_ASIAN = "\u0e01-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"
+
+RUN = re.compile(f"([{HAN_KANA}\u3099\u309a]+|[{HANGUL}]+|[{SOUTH_EAST_ASIAN}]+)")
+"""A run of one group of scripts; captured, so that `RUN.split` keeps the runs."""
+
 _ACCENTS = re.compile("[\u0300-\u036f]")
 _PIECE = re.compile(rf"[\w{MARKS}]+(?:\+\+|#(?!\w))?")
 

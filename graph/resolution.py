@@ -136,6 +136,8 @@ def _meant(spelled: Spellings, found: Sequence[EntityCandidate]) -> Iterator[_Me
         places = [spelled.spans.get(key, _NO_POSITIONS) for key in row.matched]
         where = places[0] if len(places) == 1 else _NO_POSITIONS.union(*places)
         if row.how == "exact":
+            if row.key in spelled.inner and not row.is_name:
+                continue
             how: How = _means(spelled, row.key) or "exact"
             if how == "nickname" and not _is_short_for(spelled, row, present):
                 continue

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal, NamedTuple
 
 from graph.extraction import ExtractedMention
-from graph.names import normalize, singular
+from graph.names import RUN, normalize, singular
 from graph.stopwords import (
     CONNECTORS,
     ENGLISH_FUNCTION_WORDS,
@@ -24,7 +25,11 @@ from graph.stopwords import (
 MAX_QUERY_WORDS = 64
 """Most words of the query that are read; a longer query is pasted text."""
 
+MAX_INNER_CHARS = 128
+"""Most characters of scripts without spaces that are read."""
+
 MAX_NAME_WORDS = 6
+MAX_INNER_NAME_CHARS = 12
 MAX_ACRONYM_CHARS = 6
 MIN_PREFIX_CHARS = 3
 
@@ -68,6 +73,7 @@ class Spellings:
         prefixes: names that may be the start of a longer one.
         acronyms: acronyms in the query.
         alone: words that are not part of a longer name in the query.
+        inner: keys of `spans` that are a part of a word, in scripts without spaces; only names are meant by them.
     """
 
     spans: dict[str, frozenset[int]] = field(default_factory=dict)
@@ -77,6 +83,7 @@ class Spellings:
     prefixes: list[str] = field(default_factory=list)
     acronyms: list[str] = field(default_factory=list)
     alone: set[str] = field(default_factory=set)
+    inner: set[str] = field(default_factory=set)
 
 
 def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
@@ -155,6 +162,21 @@ def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[Extract
             spans[mention.key] = frozenset(
                 [position for position, word in enumerate(said) if word in parts or bare[position] in parts]
             )
+    _add_inner(found, said)
+
+
+def _add_inner(found: Spellings, said: Sequence[str]) -> None:
+    """Add the parts of words in scripts without spaces: 李明 in 李明住在哪里."""
+    left = MAX_INNER_CHARS
+    for position, word in enumerate(said):
+        for run in RUN.findall(word):
+            run = run[:left]
+            left -= len(run)
+            for start, size in product(range(len(run)), range(2, MAX_INNER_NAME_CHARS + 1)):
+                part = run[start : start + size]
+                if len(part) == size and part not in found.spans:
+                    found.spans[part] = frozenset([position])
+                    found.inner.add(part)
 
 
 def _add_variant(found: Spellings, key: str, means: Means, of: str) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from functools import cache, lru_cache, partial
 from itertools import chain
 
+from graph.names import RUN
 from retrieval.text.analysis import LANGUAGES, SIMPLE, analyze, resolve_language
-from retrieval.text.characters import CLUSTER, RUN, bigrams, prepare
+from retrieval.text.characters import CLUSTER, bigrams, prepare
 from retrieval.text.identifiers import identifier_terms
 
 MAX_CHARS = 240

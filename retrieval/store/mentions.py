@@ -6,10 +6,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import LiteralString
 
-from graph.names import entity_id, normalize, singular_key
+from graph.names import RUN, entity_id, normalize, singular_key
 from postgres.arrays import array_text
 from postgres.connection import Connection, fetch
-from retrieval.text.characters import RUN
 
 # A name also means entities with it as an alias, and entities merged with these.
 _FAMILY: LiteralString = """

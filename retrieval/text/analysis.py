@@ -15,7 +15,8 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from retrieval.text.characters import RUN, bigrams, fold, han_characters, prepare
+from graph.names import RUN
+from retrieval.text.characters import bigrams, fold, han_characters, prepare
 from retrieval.text.languages import AUTO, LANGUAGES, SIMPLE, resolve_language, term_of
 from retrieval.text.words import chunks, split
 

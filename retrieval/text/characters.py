@@ -15,6 +15,8 @@ import re
 import unicodedata
 from itertools import chain, pairwise
 
+from graph.names import HAN
+
 _LAST_SCRIPT = 0x1F000  # no script has digits beyond
 _LATIN_GREEK = (range(0x00C0, 0x0250), range(0x0370, 0x0400), range(0x1E00, 0x2000))
 _OPTIONAL_MARKS = (range(0x0300, 0x0370), range(0x0591, 0x05C8), range(0x064B, 0x0660), range(0x06D6, 0x06DD))
@@ -64,14 +66,6 @@ def fold(word: str) -> str:
     """
     return word if word.isascii() else word.translate(_FOLD)
 
-
-HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af"
-HAN_KANA = HAN + "\u303b\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
-HANGUL = "\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3"
-SOUTH_EAST_ASIAN = "\u0e01-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\u108f\u1780-\u17d3\u17dd"
-
-RUN = re.compile(f"([{HAN_KANA}\u3099\u309a]+|[{HANGUL}]+|[{SOUTH_EAST_ASIAN}]+)")
-"""A run of one group of scripts; captured, so that `RUN.split` keeps the runs."""
 
 _HAN = re.compile(f"[{HAN}]")
 

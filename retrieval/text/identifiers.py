@@ -10,8 +10,9 @@ import re
 from functools import lru_cache
 
 from graph.dates import MONTHS
+from graph.names import RUN
 from retrieval.text.analysis import analyze
-from retrieval.text.characters import RUN, prepare
+from retrieval.text.characters import prepare
 from retrieval.text.words import MAX_WHOLE, chunks
 
 _IDENTIFIER = re.compile(

@@ -6,8 +6,9 @@ import re
 import unicodedata
 from functools import cached_property
 
+from graph.names import HAN_KANA, HANGUL, RUN
 from graph.stopwords import word_list
-from retrieval.text.characters import HAN_KANA, HANGUL, RUN, bigrams
+from retrieval.text.characters import bigrams
 
 _NUMBER = re.compile(r"\d+(?:[.,:/]\d+)*")
 _SIGNED = re.compile(r"(?<!\w)[-+]\d+(?:[.,:/]\d+)*")

@@ -70,6 +70,10 @@ async def seeds(conn: AsyncConnection[Any], names: list[str], query: str) -> dic
         (["Tigran"], "Where is Iran?", {}),
         (["Anna"], "Where is Hannah?", {}),
         (["Rome"], "Where is Romeo?", {}),
+        # Scripts without spaces, and particles after a name.
+        (["李明", "さくら"], "李明和さくらはどこで知り合った？", {"李明": "exact", "さくら": "exact"}),
+        (["민수"], "민수는 어디에 살아?", {"민수": "exact"}),
+        (["山田 健太"], "健太はどこですか", {"山田 健太": "similar"}),
         # Given names of one person and of several.
         (["Caroline Brown"], "Where is Caroline?", {"Caroline Brown": "similar"}),
         (["Caroline Brown"], "where is caroline", {"Caroline Brown": "similar"}),

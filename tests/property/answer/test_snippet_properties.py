@@ -7,10 +7,11 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from graph.names import RUN
 from graph.stopwords import words
 from retrieval.answer.snippet import _first_match, query_terms, terms_within
 from retrieval.text.analysis import analyze
-from retrieval.text.characters import RUN, bigrams, prepare
+from retrieval.text.characters import bigrams, prepare
 
 PIECES = (
     st.sampled_from(words("choir choirs Choir-boy the café don’t x.y@z 1,000 東京タワー 茶 choir茶 한국 a"))

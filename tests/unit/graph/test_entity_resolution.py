@@ -60,6 +60,11 @@ def test_a_word_is_not_taken_for(query: str, key: str) -> None:
     assert key not in spelled(query).spans
 
 
+def test_a_part_of_a_word_is_meant_only_if_it_is_a_name() -> None:
+    query = spelled("李明住在哪里")
+    assert [seed.key for seed in resolve(query, [exact("李明"), exact("住在", is_name=False)])] == ["李明"]
+
+
 @pytest.mark.parametrize(
     ("query", "acronyms"),
     [
