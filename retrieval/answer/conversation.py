@@ -11,7 +11,8 @@ from html import unescape
 from msgspec import UnsetType
 
 from graph.names import MARKS
-from graph.stopwords import STOP_WORDS, words
+from graph.stopwords import words
+from retrieval.answer.utterances import content_words
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import find_periods, without
 from retrieval.types.search import ChatMessage, ContentPart
@@ -40,6 +41,7 @@ _REFERENCES = frozenset(
         "too either neither another others",
     )
 )
+_UNSPACED_REFERENCE = re.compile("[他她它这這那其彼]|それ|その|そこ|これ|この|เขา|เธอ|มัน|นั้น|นี้")
 """Words that stand for something said before."""
 
 
@@ -128,7 +130,7 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     said = [(each.role, text) for each in messages if (text := said_in(each))]
     by_user = [text for role, text in said if role == "user"]
     *earlier, query = [text[-MOST_QUERY_CHARS:] for text in by_user or [text for _, text in said] or [""]]
-    if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _REFERENCES.intersection(_words(query))):
+    if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _refers(query)):
         before = earlier.pop()
         # A time in the later turn replaces those in the earlier one.
         query = f"{without(before, _times(before)) if _times(query) else before} {query}"
@@ -144,7 +146,11 @@ def _times(text: str) -> list[tuple[int, int]]:
 
 def _content(text: str) -> int:
     """The number of content words of a text."""
-    return sum(word not in STOP_WORDS for word in _words(text))
+    return content_words(_words(text))
+
+
+def _refers(text: str) -> bool:
+    return not _REFERENCES.isdisjoint(_words(text)) or _UNSPACED_REFERENCE.search(text) is not None
 
 
 def _words(text: str) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from graph.names import MARKS
+from graph.names import HAN, MARKS, SOUTH_EAST_ASIAN
 from graph.stopwords import ENGLISH_FUNCTION_WORDS, INTERJECTIONS, STOP_WORDS, word_list
 
 MOST_EMPTY_WORDS, MOST_EMPTY_CHARS = 12, 200
@@ -19,6 +20,10 @@ _QUESTION = re.compile(rf"(?:[?？؟\u037e]|{_GREEK_QUESTION_MARK})\Z")
 _SENTENCE_END = re.compile(
     rf"(?<![.!?؟\u037e।۔。！？])(?:(?:[.!?؟\u037e।۔]++|{_GREEK_QUESTION_MARK})(?=\s|$)|[。！？]++)"
 )
+_UNSPACED = re.compile(rf"([{HAN}]+|[\u30a1-\u30fa\u30fc]+)|([{SOUTH_EAST_ASIAN}]+)")
+"""Words in scripts without spaces: of two characters in Chinese and Japanese, where hiragana are mostly grammar, and of
+six in Thai with its marks."""
+
 _ANSWERS = word_list("number_and_calendar_words")  # "In May."
 _SMALL_TALK = (ENGLISH_FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk")) - _ANSWERS
 
@@ -41,7 +46,22 @@ def is_short_reply(text: str) -> bool:
     >>> is_short_reply("About two weeks."), is_short_reply("My sister sold the blue sailing boat in Porto to Ann.")
     (True, False)
     """
-    return sum(word not in STOP_WORDS for word in _words(text)) <= MOST_REPLY_WORDS
+    return content_words(_words(text)) <= MOST_REPLY_WORDS
+
+
+def content_words(words: Iterable[str]) -> int:
+    """The number of content words; what is written without spaces is estimated.
+
+    >>> content_words(["the", "boat"]), content_words(["我什么时候去看牙医"]), content_words(["冬はどうですか"])
+    (1, 4, 1)
+    """
+    return sum(_size(word) for word in words if word not in STOP_WORDS)
+
+
+def _size(word: str) -> int:
+    if word.isascii():
+        return 1
+    return sum(max(1, len(pairs) // 2 or len(sixes) // 6) for pairs, sixes in _UNSPACED.findall(word)) or 1
 
 
 def is_mere_question(text: str) -> bool:
