@@ -314,6 +314,14 @@ def test_history_has_the_questions_of_all_tabs_that_were_answered(console: Conso
     console.faults[:] = [fault for fault in console.faults if "422" not in fault]
 
 
+def test_the_words_that_matched_are_shown_in_any_script(console: Console) -> None:
+    added = {"memories": [{"id": "mixed", "text": "我妹妹搬到了波尔图, an die alte Straße."}]}
+    httpx.post(f"{console.url}/v1/namespaces/scripts/memories", json=added, timeout=60).raise_for_status()
+    evidence = console.open("ask?q=STRASSE 波尔图", namespace="scripts").locator(".evidence")
+    for word in ("Straße", "波尔", "尔图"):
+        expect(evidence).to_contain_text(f"“{word}” (in")
+
+
 def test_of_a_long_text_the_match_is_shown(console: Console) -> None:
     text = f"{'The wind came from the west. ' * 500}The lighthouse keeper is called Ottoline. {'It rained. ' * 500}"
     added = {"memories": [{"id": "log", "text": text}]}

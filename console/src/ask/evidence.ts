@@ -14,14 +14,35 @@ export function evidenceSentence(leg: Leg, result: Result, answer: Answer): stri
   return `${place}, score ${found.score.toFixed(1)}. ${termsSentence(result, searched?.terms ?? {})}`.trim();
 }
 
-/** The memory's words that are also in the question. Terms are stems, so words that begin with one count. */
+const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]/u;
+
+/** Letters that BM25 folds and that Unicode does not decompose. */
+const FOLDED: Record<string, string> = {
+  ...{ ß: "ss", ø: "o", ł: "l", đ: "d", ħ: "h", ı: "i", æ: "ae", œ: "oe", ð: "d", þ: "th" },
+  ...{ ς: "σ", ي: "ی", ى: "ی", ك: "ک", ٱ: "ا" },
+};
+
+/**
+ * The memory's words that are also in the question. Terms are stems, so words that begin with one count; in scripts
+ * without spaces they are pairs of characters.
+ */
 function termsSentence(result: Result, terms: Record<string, number>): string {
-  const plain = (text: string): string => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase();
-  const words = [result.speaker, result.title, result.text].join(" ").split(/[^\p{L}\p{M}\p{N}]+/u);
+  const plain = (text: string): string =>
+    text
+      .normalize("NFKD")
+      .replace(/[\p{M}ـ]/gu, "")
+      .toLowerCase()
+      .replace(/[^\0-\x7f]/gu, (letter) => FOLDED[letter] ?? letter);
+  const all = [result.speaker, result.title, result.text].join(" ");
+  const words = all.split(/[^\p{L}\p{M}\p{N}]+/u);
+  const wordWith = (term: string): string | undefined => {
+    if (UNSPACED.test(term)) return plain(all).includes(plain(term)) ? term : undefined;
+    return words.find((each) => plain(each).startsWith(plain(term)));
+  };
   const shared = Object.entries(terms)
     .sort(([, a], [, b]) => a - b)
     .flatMap(([term, df]) => {
-      const word = words.find((each) => plain(each).startsWith(plain(term)));
+      const word = wordWith(term);
       return word ? [`“${word}” (in ${counted(df, "memory", "memories")})`] : [];
     });
   return shared.length ? `Matches ${shared.join(", ")}.` : "";
