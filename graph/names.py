@@ -6,6 +6,7 @@ import hashlib
 import re
 import sys
 import unicodedata
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from graph.stopwords import GIVEN_NAMES, ORDINARY_NAMES, words
@@ -14,6 +15,12 @@ MAX_KEY_CHARS = 256
 """Longest key; at four bytes a character it fits an entry of a Postgres b-tree."""
 
 MAX_TOKEN_CHARS = 64
+
+MAX_RUN_CHARS = 128
+"""Most characters of a query in scripts without spaces that are read for names."""
+
+MAX_NAME_IN_RUN = 12
+"""Most characters of a name that is found there."""
 
 _KEEP_THEIR_S = frozenset(words("species series news lens christmas texas")) | GIVEN_NAMES
 _KEEP_THEIR_S |= {f"{name}s" for name in GIVEN_NAMES - ORDINARY_NAMES}  # Andreas is not Andrea
@@ -105,6 +112,22 @@ def without_ending(name: str) -> str:
 def name_tokens(key: str) -> tuple[str, ...]:
     """The distinct words of a key, in order, each at most 64 characters."""
     return tuple(dict.fromkeys(sys.intern(piece[:MAX_TOKEN_CHARS]) for piece in key.split()))
+
+
+def parts_of_runs(words: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The parts that may be a name in the words of a query, in scripts without spaces, with the positions of the words.
+
+    >>> [part for _, part in parts_of_runs(["who", "李明在"])]
+    ['李明', '李明在', '明在']
+    """
+    left = MAX_RUN_CHARS
+    for position, word in enumerate(words):
+        for run in RUN.findall(word):
+            run = run[:left]
+            left -= len(run)
+            for start in range(len(run)):
+                for end in range(start + 2, min(start + MAX_NAME_IN_RUN, len(run)) + 1):
+                    yield position, run[start:end]
 
 
 def singular(word: str) -> str:

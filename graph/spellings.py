@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Literal, NamedTuple
 
 from graph.extraction import ExtractedMention
-from graph.names import RUN, normalize, singular
+from graph.names import normalize, parts_of_runs, singular
 from graph.stopwords import (
     CONNECTORS,
     ENGLISH_FUNCTION_WORDS,
@@ -25,11 +24,7 @@ from graph.stopwords import (
 MAX_QUERY_WORDS = 64
 """Most words of the query that are read; a longer query is pasted text."""
 
-MAX_INNER_CHARS = 128
-"""Most characters of scripts without spaces that are read."""
-
 MAX_NAME_WORDS = 6
-MAX_INNER_NAME_CHARS = 12
 MAX_ACRONYM_CHARS = 6
 MIN_PREFIX_CHARS = 3
 
@@ -167,16 +162,10 @@ def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[Extract
 
 def _add_inner(found: Spellings, said: Sequence[str]) -> None:
     """Add the parts of words in scripts without spaces: 李明 in 李明住在哪里."""
-    left = MAX_INNER_CHARS
-    for position, word in enumerate(said):
-        for run in RUN.findall(word):
-            run = run[:left]
-            left -= len(run)
-            for start, size in product(range(len(run)), range(2, MAX_INNER_NAME_CHARS + 1)):
-                part = run[start : start + size]
-                if len(part) == size and part not in found.spans:
-                    found.spans[part] = frozenset([position])
-                    found.inner.add(part)
+    for position, part in parts_of_runs(said):
+        if part not in found.spans:
+            found.spans[part] = frozenset([position])
+            found.inner.add(part)
 
 
 def _add_variant(found: Spellings, key: str, means: Means, of: str) -> None:

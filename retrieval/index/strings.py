@@ -8,6 +8,7 @@ from itertools import accumulate, compress
 import numpy as np
 from numpy.typing import NDArray
 
+from graph.names import parts_of_runs
 from graph.persistent import Persistent
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray
@@ -165,6 +166,7 @@ class NameMatcher(Persistent):
         if not self._read:
             return {}
         words = plain_name(text).split(" ")
+        words += [part for _, part in parts_of_runs(words)]
         found = self._index.find(hashes_of(words))
         if not found:
             return {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from graph.names import normalize
+from graph.names import RUN, normalize
 from graph.stopwords import ORDINARY_NAMES, STOP_WORDS
 from retrieval.text.characters import fold
 
@@ -29,13 +29,18 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
     A name that is also a word ("Will") needs a capital within the sentence.
     """
     said = f" {plain_name(text)} "
-    named = {speaker for speaker in set(speakers) if speaker and f" {plain_name(speaker)} " in said}
+    named = {speaker for speaker in set(speakers) if speaker and _is_said(plain_name(speaker), said)}
     named = {speaker for speaker in named if not _is_part_of_names(f" {plain_name(speaker)} ", named, said)}
     return {
         speaker
         for speaker in named
         if plain_name(speaker) not in _WORDS or re.search(rf"\s{re.escape(fold(speaker))}\b", fold(text))
     }
+
+
+def _is_said(name: str, said: str) -> bool:
+    """Whether a text says a name; in a script without spaces anything may precede and follow it."""
+    return f" {name} " in said or (len(name) > 1 and RUN.fullmatch(name) is not None and name in said)
 
 
 def _is_part_of_names(name: str, named: Iterable[str], said: str) -> bool:

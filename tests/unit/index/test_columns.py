@@ -319,6 +319,14 @@ def test_names_are_found_by_the_words_of_a_text(batches: list[list[str]], words:
         assert spoken.names_in(text) == expected
 
 
+def test_a_name_is_found_within_a_word_of_a_script_without_spaces() -> None:
+    names = StringTable()
+    names.put(["王芳", "李明", "山田 健太"])
+    spoken = NameMatcher(names)
+    spoken.read()
+    assert spoken.names_in("李明住在哪里？") == {"李明": 1}
+
+
 def test_memories_that_are_put_again_take_no_more_room() -> None:
     columns = Columns()
     columns.put(sent({doc: Row(id=f"{doc}") for doc in range(100)}))

@@ -20,6 +20,7 @@ from retrieval.text.speakers import is_assistant, named_speakers
         ("What did Mary Ann and Ann do?", ["Mary Ann", "Ann"], {"Mary Ann", "Ann"}),
         ("Was sagte Jürgen?", ["Jürgen", "Jurgen", "Jörgen"], {"Jürgen", "Jurgen"}),
         ("What did Jose and Zoe say?", ["José", "Zoë", "Joseph"], {"José", "Zoë"}),
+        ("李明住在哪里？", ["李明", "王芳", "住"], {"李明"}),
         ("What did they say?", [None], set()),
         ("What did they say?", [], set()),
         ("", ["Ana"], set()),
