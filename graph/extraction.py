@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from math import log
@@ -72,6 +73,7 @@ def _found(text: str, title: str | None, speaker: str | None) -> Iterator[tuple[
         bare = _BRACKETS.sub("", title) or title
         for name in dict.fromkeys((bare, title)):
             yield name, normalize(name), "title", WEIGHTS["title"]
+    text = unicodedata.normalize("NFC", text)  # word lists and patterns have composed letters
     tokens = tokenize(text)
     taken: set[int] = set()
     for date in find_dates(tokens):

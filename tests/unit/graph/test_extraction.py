@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from graph.extraction import MAX_MENTIONS, extract
@@ -110,6 +112,14 @@ def test_title_and_speaker_count_and_the_speakers_prefix_does_not() -> None:
     mentions = {m.name: m for m in extract("Ann Lee: I sing.", title="Mercury (planet)", speaker="Ann Lee")}
     assert mentions["Mercury"].type == mentions["Mercury (planet)"].type == "title"
     assert mentions["Ann Lee"].type == "speaker"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["健太はナッツアレルギーです。", "민수의 형은 갔다", "Ayşe’nin kardeşi", "Hương bị dị ứng", "Η Ελένη είναι εδώ"],
+)
+def test_decomposed_letters_are_the_same(text: str) -> None:
+    assert extract(unicodedata.normalize("NFD", text)) == extract(text)
 
 
 def test_east_asian_text() -> None:
