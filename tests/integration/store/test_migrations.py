@@ -10,11 +10,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec import structs
+from psycopg.types.json import Jsonb
 
 from postgres.connection import Connection
 from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import MigrationError, StoreError, StoreUnavailable
 from retrieval.ingest.service import Ingest
+from retrieval.profiles.profile import DEFAULT, Models
 from retrieval.store.migrate import _LOCK, Applied, Migration, bundled, migrate, outstanding, pending
 from retrieval.store.pool import connect, open_pool
 from retrieval.types.memory import MemoryInput
@@ -124,6 +127,20 @@ async def test_turns_of_the_first_release_get_their_places_and_context(empty_dat
         await ingest.delete("n", "late")
     del turns["late"]
     check_turns(empty_database_url, turns | {"next": "next"})
+
+
+async def test_profiles_that_name_a_renamed_model_have_its_new_name(empty_database_url: str) -> None:
+    await migrate(empty_database_url, series=bundled()[:5])
+    models = Models(weights="weights-permissive.onnx", rescorer="rescorer-permissive.onnx")
+    with psycopg.connect(empty_database_url) as db:
+        db.execute(
+            "insert into profile (name, version, parameters, origin) values ('permissive', 1, %s, 'shipped')",
+            [Jsonb(structs.replace(DEFAULT, models=models).parameters)],
+        )
+    await migrate(empty_database_url)
+    with psycopg.connect(empty_database_url) as db:
+        [(parameters,)] = db.execute("select parameters from profile").fetchall()
+    assert parameters == DEFAULT.parameters
 
 
 async def test_a_failing_migration_leaves_nothing_of_itself_and_all_before_it(empty_database_url: str) -> None:
