@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -203,18 +204,23 @@ class ProfileRegistry:
     async def ship(self, profile: Profile, report: GateReport | None) -> None:
         """Write a shipped profile unless the database has it; a new version becomes live.
 
-        A live version that was tuned or written stays live. Processes that start together write it once.
+        A live version that was tuned or written stays live. Of a version that is there, a newer report replaces the
+        stored one: its models were trained again. Processes that start together write it once.
         """
+        measured = msgspec.to_builtins(report)
         async with self._pool.connection() as conn:
-            if _is_shipped(await store.versions(conn, profile.name), profile):
+            shipped = _shipped(await store.versions(conn, profile.name), profile)
+            if shipped and not _is_newer(measured, shipped.report):
                 return
         async with self._writing() as conn:
             rows = await store.versions(conn, profile.name)
-            if _is_shipped(rows, profile):
+            if shipped := _shipped(rows, profile):
+                if _is_newer(measured, shipped.report):
+                    await store.attach_report(conn, profile.name, shipped.version, measured)
                 return
             origins = {row.version: row.origin for row in rows}
             version = max(origins) + 1 if profile.version in origins else profile.version
-            parameters, measured = profile.parameters, msgspec.to_builtins(report)
+            parameters = profile.parameters
             await store.insert(conn, profile.name, version, parameters, origin="shipped", note="", report=measured)
             live = await _live_version(conn, profile.name)
             if live is None or origins[live] == "shipped":
@@ -293,12 +299,17 @@ def _shadow_settings(row: SummaryRow) -> ShadowSettings | None:
     return None if version is None or share is None else ShadowSettings(version=version, share=share)
 
 
-def _is_shipped(rows: Sequence[VersionRow], profile: Profile) -> bool:
-    """Whether one of the rows is this profile, shipped."""
+def _shipped(rows: Sequence[VersionRow], profile: Profile) -> VersionRow | None:
+    """The row of this profile, shipped."""
     for row in rows:
         try:
             if row.origin == "shipped" and _profile(row).fingerprint == profile.fingerprint:
-                return True
+                return row
         except InvalidInput:  # written by a newer Trivet, so it is another profile
             continue
-    return False
+    return None
+
+
+def _is_newer(report: Mapping[str, Any] | None, stored: Mapping[str, Any] | None) -> bool:
+    """Whether there is a report, and none is stored or an earlier one, by their times in ISO 8601."""
+    return report is not None and (stored is None or report["created_at"] > stored["created_at"])

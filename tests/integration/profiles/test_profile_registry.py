@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -222,6 +223,17 @@ async def test_an_upgrade_makes_the_new_shipped_version_live(profile_registry: P
     await profile_registry.ship(newer, None)
     assert await profile_registry.find(None) == DEFAULT
     assert len((await profile_registry.describe("default")).versions) == 2
+
+
+async def test_an_upgrade_with_models_trained_again_replaces_the_report(profile_registry: ProfileRegistry) -> None:
+    """With the newest one, whichever version starts last."""
+    former = report_on(DEFAULT)
+    newer = replace(former, created_at=former.created_at + timedelta(days=1))
+    for shipped, stored in ((former, former), (newer, newer), (former, newer), (None, newer)):
+        await profile_registry.ship(DEFAULT, shipped)
+        described = await profile_registry.describe("default")
+        assert described.shown is not None
+        assert (described.shown.report, len(described.versions), len(described.history)) == (stored, 1, 1)
 
 
 async def test_an_upgrade_leaves_a_tuned_live_version(profile_registry: ProfileRegistry) -> None:
