@@ -6,6 +6,7 @@ import asyncio
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -20,7 +21,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.profiles.profile import DEFAULT, Models
 from retrieval.store.migrate import _LOCK, Applied, Migration, bundled, migrate, outstanding, pending
 from retrieval.store.pool import connect, open_pool
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import MemoryInput, MemoryPatch
 from tests.processes import PATIENCE_S
 from tests.turns import check_turns, hashed, own_vector, sessions_of, stored_turns
 
@@ -127,6 +128,20 @@ async def test_turns_of_the_first_release_get_their_places_and_context(empty_dat
         await ingest.delete("n", "late")
     del turns["late"]
     check_turns(empty_database_url, turns | {"next": "next"})
+
+
+async def test_a_memory_that_ended_before_it_began_can_be_changed(database_url: str) -> None:
+    [migration] = [each for each in bundled() if each.name == "expired_at_once"]
+    async with open_pool(database_url, 1) as pool:
+        ingest = Ingest(pool, hashed())
+        await ingest.add("n", [MemoryInput(id=memory_id, text=memory_id) for memory_id in ("lasting", "expired")])
+        with psycopg.connect(database_url) as db:
+            db.execute("update memory set expires_at = '2023-12-31Z' where id = 'expired'")
+            db.execute("delete from memory_change")
+            db.execute(migration.sql.encode())
+            assert db.execute("select docs from memory_change").fetchall() == [([1],)], "for indexes kept in files"
+        memory = await ingest.patch("n", "expired", MemoryPatch(tags=["changed"]))
+    assert memory.created_at == memory.expires_at == datetime(2023, 12, 31, tzinfo=UTC)
 
 
 async def test_profiles_that_name_a_renamed_model_have_its_new_name(empty_database_url: str) -> None:
