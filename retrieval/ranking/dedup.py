@@ -88,8 +88,6 @@ def deduplicate(candidates: Sequence[_Comparable], *, threshold: float = THRESHO
     if not 0 < threshold <= 1:
         raise ValueError(f"threshold is {threshold}, must be in (0, 1]")
     marks = _alike(candidates, threshold)
-    if not any(marks):
-        return [[each.id] for each in candidates]
     groups = {each.ids[0]: each.ids for each in _survivors(compress(candidates, marks), threshold)}
     marked = zip(candidates, marks, strict=True)
     return [groups.get(each.id, [each.id]) for each, mark in marked if not mark or each.id in groups]

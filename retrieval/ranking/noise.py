@@ -32,8 +32,6 @@ def cut_noise(
     if sum(len(ranking) > 0 for ranking in rankings.values()) == 1:
         return dict(rankings)
     kept = {leg: ranking.cut(_length(leg, ranking, profile, identified)) for leg, ranking in rankings.items()}
-    if all(kept[leg] is ranking for leg, ranking in rankings.items()):
-        return kept
     left = set[int]().union(*(ranking.docs.tolist() for ranking in kept.values()))
     return kept if len(left) >= enough else dict(rankings)
 
