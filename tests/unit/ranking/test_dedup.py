@@ -46,6 +46,7 @@ def test_near_duplicates_of_long_texts_are_found() -> None:
 
 def test_short_texts_are_duplicates_only_when_the_same() -> None:
     assert groups("tea is so good", "tea is so so good") == [("0",), ("1",)]
+    assert groups("ha ha ha", "ha ha ha ha", "Ha ha ha", "Ha ha ha ha") == [("0", "2"), ("1", "3")]
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,7 @@ def test_two_speakers_never_say_the_same() -> None:
 
 def test_a_memory_without_speaker_joins_one_speaker_only() -> None:
     assert groups("I like tea.", ("Ann", "I like tea."), ("Bob", "I like tea.")) == [("0", "1"), ("2",)]
+    assert groups(("Ann", "I like tea."), "I like tea.", ("Bob", "I like tea.")) == [("0", "1"), ("2",)]
 
 
 def test_the_speakers_prefix_does_not_tell_texts_apart() -> None:
@@ -119,9 +121,10 @@ def test_a_group_takes_the_first_title_that_comes() -> None:
     candidates = [
         Said(id="0", text=LONG),
         Said(id="1", text=LONG, title="Managers"),
-        Said(id="2", text=LONG, title="Seasons"),
+        Said(id="2", text=LONG),
+        Said(id="3", text=LONG, title="Seasons"),
     ]
-    assert [*map(tuple, deduplicate(candidates))] == [("0", "1"), ("2",)]
+    assert [*map(tuple, deduplicate(candidates))] == [("0", "1", "2"), ("3",)]
 
 
 @pytest.mark.parametrize(("length", "folded"), [(60, True), (30, False)])
@@ -166,6 +169,8 @@ def test_prefix_filtering_misses_no_pair() -> None:
 def test_very_long_texts_are_duplicates_only_when_the_same() -> None:
     text = "word " * MAX_WORDS
     assert groups(text + "end", text + "ends", text.upper() + "END") == [("0", "2"), ("1",)]
+    text = " ".join(f"{chr(97 + i // 26)}{chr(97 + i % 26)}" for i in range(MAX_WORDS))
+    assert groups(f"{text} end", f"{text} ends", f"{text} END", f"{text} ENDS") == [("0", "2"), ("1", "3")]
 
 
 @pytest.mark.parametrize("length", [MAX_SQUEEZED - 1, MAX_SQUEEZED, MAX_SQUEEZED + 1, 60_000])
