@@ -38,7 +38,7 @@ MOST_RELATED = 6
 """Most entities on the line of related ones."""
 
 SAME_SUBJECT = 0.5
-"""Least share of the shorter fact's content words that another fact about the same thing has too."""
+"""A fact about the same thing has more than this share of the shorter one's content words in common."""
 
 Shorten = Callable[[PackCandidate, int], str | None]
 """Shortens a memory's text to a number of tokens; returns it whole if it is short enough, None if nothing fits."""
@@ -276,7 +276,7 @@ def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
     for fact in facts:
         words = wording(fact.text, fact.speaker).vocabulary - ENGLISH_FUNCTION_WORDS
         for group, leader in zip(groups, leaders, strict=True):
-            if words and leader and len(words & leader) > SAME_SUBJECT * min(len(words), len(leader)):
+            if len(words & leader) > SAME_SUBJECT * min(len(words), len(leader)):
                 group.append(fact)
                 break
         else:

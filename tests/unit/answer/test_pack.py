@@ -142,6 +142,8 @@ def test_facts_about_the_same_stand_together_the_newest_first() -> None:
         memory("lisbon", "Ann lives in Lisbon now.", day=30),
     )
     assert ids(result) == ["party", "lease", "lisbon", "porto", "tea", "quay"]
+    half = memory("sings", "Ann sings."), memory("tea", "Bob drinks tea."), memory("dances", "Ann dances.")
+    assert ids(packed(*half)) == ["sings", "tea", "dances"]
 
 
 def test_a_turn_brings_the_turn_that_it_needs() -> None:
@@ -149,7 +151,8 @@ def test_a_turn_brings_the_turn_that_it_needs() -> None:
     result = packed(turn("answer", "To Porto.", place=2, needs=asked), turn("more", "It rained in Porto.", place=3))
     assert ids(result) == ["asked", "answer", "more"]
     assert [item.needed_by for item in result.items] == ["answer", UNSET, UNSET]
-    assert ids(packed(turn("answer", "To Porto.", place=2, needs=asked), asked)) == ["asked", "answer"]
+    for pair in ((answer := turn("answer", "To Porto.", place=2, needs=asked), asked), (asked, answer)):
+        assert ids(packed(*pair)) == ["asked", "answer"]
 
 
 def test_a_turn_comes_alone_if_what_it_needs_does_not_fit() -> None:
@@ -178,7 +181,7 @@ def test_small_talk_is_left_out_unless_it_answers() -> None:
 
 def test_a_document_of_one_word_is_no_small_talk() -> None:
     answers = memory("agpl#0", "No.", kind="chunk", document_id="agpl"), memory("faq", "Yes.", kind="chunk")
-    assert ids(packed(*answers)) == ["agpl#0", "faq"]
+    assert ids(packed(*answers, memory("note", "No.", document_id="d"))) == ["agpl#0", "faq", "note"]
 
 
 def test_what_answers_the_conversation_is_no_small_talk() -> None:
@@ -224,6 +227,8 @@ def test_a_long_memory_is_shown_as_an_excerpt() -> None:
     assert "word word word word  …" in result.context
     assert [(item.id, item.excerpt) for item in result.items] == [("long", True), ("short", UNSET)]
     assert shorten.call_args_list == [call(long, 64)]
+    pack([long], max_tokens=600, format="markdown", order="relevance", count=count_tokens, shorten=shorten)
+    assert shorten.call_args == call(long, 100)
 
 
 def test_an_excerpt_that_the_conversation_has_is_not_shown_again() -> None:
@@ -272,6 +277,9 @@ def test_time_order_changes_the_arrangement_only() -> None:
     assert [item.citation for item in by_time.items] == ["[1]", "[2]", "[3]"]
     assert by_time.context.index("oldest") < by_time.context.index("middle") < by_time.context.index("newest")
     assert by_time.dropped == by_relevance.dropped
+    other = turn("other", "It rains.", day=0.1, session_id="t")
+    turns = turn("last", "We sail.", day=0.2), other, turn("first", "We row.")
+    assert ids(packed(*turns, order="time")) == ["first", "last", "other"]
 
 
 def test_what_does_not_fit_is_skipped_and_smaller_ones_still_get_in() -> None:
