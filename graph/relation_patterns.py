@@ -9,7 +9,7 @@ from graph.dates import MONTHS, WEEKDAYS
 from graph.stopwords import words
 
 _WORD = (
-    r"(?:[A-Z]\.(?:\s?[A-Z]\.)*+|(?:Dr|Mr|Mrs|Ms|Prof|St|Mt)\."
+    r"(?<!\w)(?:[A-Z]\.(?:\s?[A-Z]\.)*+|(?:Dr|Mr|Mrs|Ms|Prof|St|Mt)\."
     r"|[^\W\d_a-z\u00df-\u00f6\u00f8-\u00ff][\w-]*(?:['\u2019](?!(?:s|m|ve|ll|d|re)\b)\w[\w-]*)*)"
 )
 NAME = rf"{_WORD}(?:\s(?:(?:of|of\sthe|de|de\sla|van|van\sder|von|del|da|di|du|le|la|bin|al|&)\s)?{_WORD}){{0,6}}"

@@ -41,6 +41,7 @@ STATED = [
     ("Tom works at Levi's now.", "Tom works_at Levi"),
     # Places.
     ("I live in Porto.", "Ida lives_in Porto"),
+    ("I called my sister\nAnna lives in Ghent.", "Anna lives_in Ghent"),
     ("yeah i live in Porto lol", "Ida lives_in Porto"),
     ("We just moved to New Zealand.", "Ida lives_in New Zealand"),
     ("Paula still lives in Ghent.", "Paula lives_in Ghent"),
@@ -72,6 +73,9 @@ STATED = [
 ]
 
 NOT_STATED = [
+    # Of somebody or something else.
+    "iRobot is based in Bedford.",
+    "I am based in Bedford.",
     # Denied.
     "I don't work at Kestrel Labs.",
     "I never lived in Porto and I never moved to Porto.",
@@ -174,6 +178,8 @@ def test_without_a_speaker_the_first_person_states_nothing(text: str) -> None:
             ["Ada Brandt directed Salt Road", "Jens Holm wrote Salt Road", "Lena Falk wrote Salt Road"],
         ),
         ("Salt Road is a film directed by Ada Brandt, based on a novel written by Jens Holm.", "Salt Road", 1),
+        ("Kinsale, a small port, is a town in Ireland.", "Kinsale", ["Kinsale located_in Ireland"]),
+        ("The port, small as it was, is a town in Ireland.", "Kinsale", []),
         ("Nordlys was founded in 2009 by Lena Falk.", "Nordlys", ["Lena Falk founded Nordlys"]),
         ("Kinsale is a historic port town in Ireland.", "Kinsale", ["Kinsale located_in Ireland"]),
         ("A remake of Salt Road was directed by Jens Holm.", "Salt Road", []),
