@@ -79,6 +79,7 @@ def test_all_judgements_are_listed(console: Console) -> None:
 
 
 def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
+    """And a point says the mean of what was predicted for its questions."""
     path = f"{console.url}/v1/namespaces/read"
     httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
     body = {"query": "What colour is it?", "shown": ["m"], "relevant": ["m"], "intent": "fact_lookup"}
@@ -87,6 +88,10 @@ def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
     plot = page.get_by_role("img", name="Reliability of the intent classifier")
     for label in ("Predicted probability", "Accuracy"):
         expect(plot.get_by_text(label)).to_be_visible()
+    asked = {"query": body["query"], "namespace": "read"}
+    intent = httpx.post(f"{console.url}/v1/classify", json=asked).json()["intent"]
+    predicted = max(intent["probabilities"].values())
+    assert plot.locator("title").text_content() == f"Predicted {predicted:.0%}, correct 100% of 1"
 
 
 def test_the_version_shown_is_marked(console: Console) -> None:

@@ -159,7 +159,8 @@ function Reliability({ reads }: { reads: Read[] }) {
   const bins = Array.from({ length: BINS }, (_, i) => {
     const inBin = reads.filter(({ probabilities, label }) => Math.min(BINS - 1, Math.floor(probabilities[label] * BINS)) === i);
     const right = inBin.filter(({ label, truth }) => label === truth).length;
-    return { n: inBin.length, right: inBin.length ? right / inBin.length : 0, said: (i + 0.5) / BINS };
+    const said = inBin.reduce((sum, { probabilities, label }) => sum + probabilities[label], 0);
+    return { n: inBin.length, right: right / inBin.length, said: said / inBin.length };
   });
   const at = (share: number): number => MARGIN + share * (SIZE - 2 * MARGIN);
   const axis = (title: string, y: number) =>
