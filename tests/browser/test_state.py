@@ -123,6 +123,9 @@ def test_figures_stay_in_one_line_on_a_phone(new_console: Callable[..., Console]
     page = console.open("state")
     expect(page.get_by_role("heading", level=2).last).to_have_text("Namespaces")
     expect(page.locator("td.number").filter(has_text="≤").first).to_contain_text("ms")
+    missing = page.locator("dt").filter(has_text="Missing legs or rescorer")  # two in one answer count twice
+    expect(missing).to_be_visible()
+    assert missing.evaluate(_LINES) == 1
     assert page.eval_on_selector_all("td.number", f"cells => Math.max(...cells.map({_LINES}))") == 1
     assert not console.is_too_wide()
     page.close()  # it polls the server, and must stop before that is gone

@@ -135,7 +135,7 @@ function Answers({ samples }: { samples: Samples }) {
       <dl class="figures">
         <Figure name="Searches and packs" value={count(searches?.count ?? 0)} />
         <Figure name="Mean latency" value={searches ? milliseconds(searches.meanMs) : "–"} />
-        <Figure name="Missing a leg" value={count(degraded)} />
+        <Figure name="Missing legs or rescorer" value={count(degraded)} />
         <Figure name="Embedding cache hits" value={hits + misses ? percent(hits / (hits + misses)) : "–"} />
       </dl>
     </section>
