@@ -67,11 +67,13 @@ def test_all_judgements_are_listed(console: Console) -> None:
     path = f"{console.url}/v1/namespaces/judged"
     httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
     for i in range(60):
-        body = {"query": f"Question {i}?", "shown": ["m"], "relevant": ["m"], "intent": "fact_lookup"}
+        body = {"query": f"Question {i}?", "shown": ["m"], "relevant": ["m"], "clicked": ["m"], "intent": "fact_lookup"}
         httpx.post(f"{path}/feedback", json=body).raise_for_status()
     page = console.open("tune", namespace="judged")
     judgements = page.get_by_role("region", name="Judgements")
     expect(judgements.get_by_role("row")).to_have_count(1 + 60)
+    counts = judgements.get_by_role("row").nth(1).locator("td.number").all_inner_texts()
+    assert counts == ["1", "0"], "one memory, though it is also clicked"
     expect(page.get_by_role("heading", name="Evaluation")).to_be_in_viewport()
     judgements.get_by_role("link", name="Question 0?").focus()
     expect(judgements.get_by_role("link", name="Question 0?")).to_be_in_viewport()

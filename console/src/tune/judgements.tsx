@@ -129,13 +129,16 @@ function FeedbackTable({ namespace, feedback, isCut }: FeedbackTableProps) {
         <Table
           columns={["Question", ...numbers("Relevant", "Not relevant"), "Time (UTC)"]}
           rows={feedback.map(({ id, at, query, relevant, irrelevant, clicked, ratings }) => {
-            const grades = Object.values(ratings);
+            // A memory counts once, as in tuning: a judgement goes before a rating, and that before a click.
+            const all = (ids: string[], grade: number) => ids.map((memory) => [memory, grade] as const);
+            const graded = [...all(clicked, 1), ...Object.entries(ratings), ...all(relevant, 1), ...all(irrelevant, 0)];
+            const grades = [...new Map(graded).values()];
             return {
               key: id,
               cells: [
                 <a href={href(namespace, "ask", "", { q: query })}>{query}</a>,
-                relevant.length + clicked.length + grades.filter((grade) => grade > 0).length,
-                irrelevant.length + grades.filter((grade) => grade === 0).length,
+                grades.filter((grade) => grade > 0).length,
+                grades.filter((grade) => grade === 0).length,
                 <span class="soft">{dayAndTime(at)}</span>,
               ],
             };
