@@ -84,8 +84,10 @@ def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
     """And a point says the mean of what was predicted for its questions."""
     path = f"{console.url}/v1/namespaces/read"
     httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
-    body = {"query": "What colour is it?", "shown": ["m"], "relevant": ["m"], "intent": "fact_lookup"}
-    httpx.post(f"{path}/feedback", json=body).raise_for_status()
+    body = {"query": "What colour is it?", "shown": ["m"], "relevant": ["m"]}
+    with httpx.Client() as client:
+        for stated in (*[None] * 100, "fact_lookup"):  # the latest is on a second page
+            client.post(f"{path}/feedback", json=body | {"intent": stated}).raise_for_status()
     page = console.open("tune", namespace="read")
     plot = page.get_by_role("img", name="Reliability of the intent classifier")
     for label in ("Predicted probability", "Accuracy"):

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 
-import { type Answer, type Settings, call, within } from "../api";
+import { type Answer, type Intent, type Settings, call, within } from "../api";
 import { notify } from "../ui/toasts";
 
 type Judgement = "relevant" | "irrelevant";
@@ -13,6 +13,7 @@ export interface Feedback {
   irrelevant: string[];
   clicked: string[];
   ratings: Record<string, number>;
+  intent?: Intent | null;
 }
 
 export interface FeedbackState {

@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 
-import { INTENTS, type Intent, call, within } from "../api";
+import { INTENTS, type Intent, call } from "../api";
 import { INTENT_NAMES } from "../ask/verdict";
 import { counted, percent } from "../format";
 import { useLoaded } from "../loading";
@@ -10,6 +10,7 @@ import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
 import { Scrolling } from "../ui/scrolling";
 import { Table, numbers } from "../ui/table";
+import { allFeedback } from "./judgements";
 
 type Probabilities = Record<Intent, number>;
 
@@ -33,11 +34,9 @@ async function classify(namespace: string, query: string, signal: AbortSignal): 
 }
 
 async function readAll(namespace: string, history: string[], signal: AbortSignal): Promise<Read[]> {
-  const { feedback } = await call<{ feedback: { query: string; intent: Intent | null }[] }>(
-    within(namespace, "feedback"),
-    { query: { limit: 100 }, signal },
-  );
-  const truths = new Map(feedback.filter(({ intent }) => intent).map(({ query, intent }) => [query, intent!]));
+  const truths = new Map<string, Intent>();
+  for (const { query, intent } of await allFeedback(namespace, signal))
+    if (intent && !truths.has(query)) truths.set(query, intent);
   const queries = [...new Set([...truths.keys(), ...history])].slice(0, MOST);
   const reads = await Promise.all(queries.map((query) => classify(namespace, query, signal)));
   return reads.map((read) => ({ ...read, truth: truths.get(read.query) }));

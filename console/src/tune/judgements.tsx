@@ -43,7 +43,8 @@ export function Judgements({ namespace }: { namespace: string }) {
   );
 }
 
-async function allFeedback(namespace: string, signal: AbortSignal): Promise<Feedback[]> {
+/** The feedback on a namespace, the latest first. */
+export async function allFeedback(namespace: string, signal: AbortSignal): Promise<Feedback[]> {
   const read = (cursor?: string) => readPage<Feedback>(namespace, "feedback", { limit: 100, cursor }, signal);
   return (await allRows(MOST, read)).reverse();
 }
