@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Any, LiteralString
 from weakref import WeakKeyDictionary
 
@@ -94,6 +95,7 @@ class Pool(AsyncConnectionPool[Connection]):
     def __init__(self, conninfo: str, *, reachability: Reachability, **options: Any) -> None:
         super().__init__(conninfo, configure=self._prepare, **options)
         self.reachability = reachability
+        reachability.is_served = self._is_served
         self._warm: list[Connection] = []
         self._since: dict[Connection, float] = {}
         self._losses: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
@@ -156,6 +158,14 @@ class Pool(AsyncConnectionPool[Connection]):
         register_halfvec_info(connection, TypeInfo("halfvec", vector, vectors))
         set_json_loads(orjson.loads, connection)
         self._losses[connection] = self.reachability.losses
+
+    async def _is_served(self) -> bool:
+        """Whether an idle connection still answers; if its server was replaced, it may not know that it has ended."""
+        with suppress(StoreUnavailable, TimeoutError):
+            async with asyncio.timeout(self.reachability.limit_s), self.connection(timeout=0.0) as connection:
+                await self.check_connection(connection)
+                return True
+        return False
 
     async def _check_usable(self, connection: Connection) -> None:
         """Raise if the connection was closed while it was idle; a round trip only if the server sent something."""
@@ -287,8 +297,9 @@ async def open_pool(url: str, size: int) -> AsyncIterator[Pool]:
     )
     async with reachability.watched(), pool:
         try:
-            await pool.wait(timeout=WAIT_TIMEOUT_S)
-        except PoolTimeout as exc:
+            async with reachability.waiting():  # so that the log says why connections are refused
+                await pool.wait(timeout=WAIT_TIMEOUT_S)
+        except (PoolTimeout, StoreUnavailable) as exc:
             raise StoreUnavailable(f"the database {describe(url)} does not give {size} connections") from exc
         yield pool
 

@@ -36,17 +36,19 @@ class Reachability:
     """Whether the database of a pool answers; when in doubt, tries to open one more connection.
 
     Callers wait for a busy pool, but not for a lost database. It is lost if it refuses the connection while no caller
-    holds one that could be returned, or if it does not answer at all. Then waiting callers fail at once, and if there
-    was no answer, so do callers waiting for rows. After a refusal a new caller triggers another attempt, so that it
-    succeeds as soon as the database is back; while there is no answer, it fails at once.
+    holds one that could be returned and no idle one answers, or if it does not answer at all. Then waiting callers fail
+    at once, and if there was no answer, so do callers waiting for rows. After a refusal a new caller triggers another
+    attempt, so that it succeeds as soon as the database is back; while there is no answer, it fails at once.
 
     Attributes:
         losses: how often the database was lost. Connections opened before the last loss are useless.
+        is_served: set by the pool: whether an idle connection of it still answers.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
         """`connect` opens a connection and raises StoreUnavailable if that fails."""
         self.losses = 0
+        self.is_served: Callable[[], Awaitable[bool]]
         self._connect = connect
         self._usual_s = 0.0
         self._answered = 0.0
@@ -56,6 +58,7 @@ class Reachability:
         self._doubted = asyncio.Event()
         self._waiting: dict[asyncio.Timeout, float] = {}
         self._in_use: dict[Connection, float] = {}
+        self._told: set[str] = set()
 
     @property
     def is_lost(self) -> bool:
@@ -150,12 +153,15 @@ class Reachability:
                 self._shut_down_connections()
             await attempt
         except (StoreUnavailable, psycopg.Error) as exc:
-            if self.is_lost or not self._in_use:
+            if self.is_lost or not (self._in_use or await self.is_served()):
                 self._lose(str(exc), before=began)
+            else:
+                self._tell(logging.WARNING, f"the database refuses another connection: {exc}")
             return
         finally:
             self._is_silent = False
             await cancel(attempt)
+        self._told.clear()
         if self.is_lost:
             self._is_back.set()
             log.warning("the database answers again")
@@ -187,13 +193,19 @@ class Reachability:
         if not self.is_lost:
             self._is_back.clear()
             self.losses += 1
-            log.error("the database is lost: %s", reason)
+        self._tell(logging.ERROR, f"the database is lost: {reason}")
         for limit, since in list(self._waiting.items()):
             if since <= before:
                 del self._waiting[limit]
                 limit.reschedule(asyncio.get_running_loop().time())
         if self._waiting:
             self.doubt()
+
+    def _tell(self, level: int, message: str) -> None:
+        """Log a message once until the database takes connections again."""
+        if message not in self._told:
+            self._told.add(message)
+            log.log(level, "%s", message)
 
     def _shut_down_connections(self) -> None:
         """Fail callers that wait for rows: libpq sees the connection end."""

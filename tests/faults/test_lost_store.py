@@ -331,6 +331,39 @@ async def test_a_busy_pool_is_not_a_lost_database(database_url: str) -> None:
             db.execute("drop role pool_of_four")
 
 
+async def test_what_the_database_gave_serves_on_when_it_gives_no_more(
+    database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when others have taken all of its connections, or the password was changed."""
+    with psycopg.connect(database_url, autocommit=True) as db:
+        db.execute("create role pool_of_few login")
+        try:
+            async with open_pool(database_url.replace("postgres@", "pool_of_few@"), 4) as pool:
+                db.execute("alter role pool_of_few connection limit 0")
+                ends = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where usename = 'pool_of_few'"
+                db.execute(f"{ends} limit 3".encode())
+                async with asyncio.timeout(PATIENCE_S):
+                    while "refuses another connection" not in caplog.text:
+                        await until_it_answers(pool)
+                assert pool.reachability.losses == 0
+                db.execute(ends.encode())
+                with pytest.raises(StoreUnavailable):
+                    async with pool.connection():
+                        pass
+                db.execute("alter role pool_of_few connection limit -1")
+                async with asyncio.timeout(PATIENCE_S):
+                    await until_it_answers(pool)
+            told = [each.getMessage() for each in caplog.records if each.name == "retrieval.store.reachability"]
+        finally:
+            db.execute("drop role pool_of_few")
+    assert [line.partition(": ")[0] for line in told] == [
+        "the database refuses another connection",
+        "the database is lost",
+        "the database answers again",
+    ]
+    assert all("too many connections" in line for line in told[:2])
+
+
 async def test_where_the_database_is_only_the_log_says(line: Line, caplog: pytest.LogCaptureFixture) -> None:
     async with served(line.url) as client:
         await client.request(WRITE[0], WRITE[1], json=WRITE[2])
