@@ -125,6 +125,7 @@ def _settings(values: dict[str, Any]) -> dict[str, Any]:
     # a command prints its own output; what modules log about their work is for the server's log
     level = "warning" if settings.log_level == "info" else settings.log_level
     logging.basicConfig(level=level.upper(), format="%(levelname)s: %(message)s")
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)  # warns of each attempt; `Reachability` of each reason
     return {"settings": settings}
 
 

@@ -72,6 +72,7 @@ def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_
         assert status(f"{server.url}/health/live") == 200
         primary.start()
         is_replaced(server, other)
+        assert "AsyncConnection" not in server.said(), "the log has no line for each connection"
 
 
 def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> None:
