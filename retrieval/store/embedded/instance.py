@@ -214,12 +214,16 @@ class EmbeddedPostgres:
 
     def _watch(self, leaving: threading.Event) -> None:
         """Restart the server whenever it ends, until this process leaves or the data folder is gone."""
+        fault = None
         while not leaving.wait(WATCH_INTERVAL_S) and not self.is_lost:
             try:
                 has_ended = not self._cluster.is_running()
             except OSError as exc:  # this process may have too many open files
-                log.warning("whether PostgreSQL in %s runs cannot be seen: %s", self.data_dir, exc)
+                if str(exc) != fault:
+                    fault = str(exc)
+                    log.warning("whether PostgreSQL in %s runs cannot be seen: %s", self.data_dir, exc)
                 continue
+            fault = None
             if has_ended:
                 log.error("PostgreSQL in %s has ended unexpectedly; starting it again", self.data_dir)
                 self._revive(leaving)

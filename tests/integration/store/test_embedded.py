@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import platform
 import signal
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
 
 import psutil
 import psycopg
@@ -19,7 +21,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 from retrieval import machine
 from retrieval.errors import EmbeddedPostgresError
-from retrieval.store.embedded import programs
+from retrieval.store.embedded import instance, programs
+from retrieval.store.embedded.cluster import Cluster
 from retrieval.store.embedded.instance import EmbeddedPostgres, running
 from tests.folders import database_folder, disk
 from tests.processes import PATIENCE_S, python
@@ -429,6 +432,28 @@ def test_a_disk_without_room_for_a_database_is_told_without_what_went_well(new_f
     with disk(new_folder, "4m"), pytest.raises(EmbeddedPostgresError, match="No space left on device") as caught:
         EmbeddedPostgres(new_folder).start()
     assert "... ok" not in str(caught.value)
+
+
+def test_a_shortage_of_open_files_is_told_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = EmbeddedPostgres(folder, settings=FAST)
+    server.start()
+    try:
+        may_go_on = Semaphore(0)
+
+        def is_running(_: Cluster) -> bool:
+            may_go_on.release()
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        monkeypatch.setattr(instance, "WATCH_INTERVAL_S", 0.001)
+        with monkeypatch.context() as patch:
+            patch.setattr(Cluster, "is_running", is_running)
+            for _ in range(5):
+                assert may_go_on.acquire(timeout=PATIENCE_S)
+    finally:
+        server.stop()
+    assert caplog.text.count("cannot be seen: [Errno 24] Too many open files") == 1
 
 
 def test_use_from_another_container_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
