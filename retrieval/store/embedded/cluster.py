@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -162,11 +163,14 @@ class Cluster:
             return []
 
     def _log_since(self, offset: int) -> str:
+        """The end of the log, after the line in it that says why the server ended."""
         if not self.log_file.exists():
             return ""
         with self.log_file.open("rb") as file:
             file.seek(offset)
-            return file.read()[-2_000:].decode(errors="replace").strip()
+            text = file.read()[-2_000:].decode(errors="replace").strip()
+        fatal = re.search("(FATAL|PANIC):  .*", text)
+        return f"{fatal[0]}\n{text}" if fatal else text
 
 
 def _disown(lock_file: Path) -> None:
