@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 import numpy as np
+from cachetools import TTLCache
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -24,6 +25,9 @@ from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 
 log = logging.getLogger(__name__)
+
+_told: TTLCache[str, None] = TTLCache(maxsize=64, ttl=60.0)
+"""What `tell` logged in the last minute."""
 
 T = TypeVar("T")
 
@@ -176,11 +180,19 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T 
         raise
     except TimeoutError:
         reason = f"passed its deadline of {timeout_s:g} s"
+        tell(f"leg {name} failed: {reason}")
     except Exception as exc:
         reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
         # No traceback for an outage of the embedder: every query hits it, and the message describes it.
-        log.error("leg %s failed: %s", name, reason, exc_info=not isinstance(exc, (EmbeddingFailed, ModelFileError)))
+        tell(f"leg {name} failed: {reason}", exc_info=not isinstance(exc, (EmbeddingFailed, ModelFileError)))
     return Degradation(leg=name, reason=reason)
+
+
+def tell(message: str, **options: Any) -> None:
+    """Log an error unless the last minute had the same: in an outage every query has it, and `/metrics` counts them."""
+    if message not in _told:
+        _told[message] = None
+        log.error("%s", message, **options)
 
 
 class Retriever(Protocol):

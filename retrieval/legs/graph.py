@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Mapping
 from itertools import islice
@@ -18,13 +17,11 @@ from graph.neighbourhood import Bounds, View
 from graph.traversal import begin, walk
 from retrieval.index.query_vectors import cosines
 from retrieval.index.slots import NO_SLOT
-from retrieval.legs.base import LegQuery, LegRanking
+from retrieval.legs.base import LegQuery, LegRanking, tell
 from retrieval.legs.entity_lookup import EntityLookup
 from retrieval.legs.path_explanations import paths_to
 from retrieval.store.pool import Pool
 from retrieval.types.search import Leg
-
-log = logging.getLogger(__name__)
 
 SIMILARITY_FLOOR = 0.1
 """score = activation * ((floor + max(cosine, 0)) / (floor + 1))^2, so that activation alone still counts."""
@@ -106,7 +103,8 @@ class GraphRetriever:
             async with asyncio.timeout(query.optional_wait_s):
                 return await query.embedding()
         except Exception as error:  # the walk is useful without the embedder
-            log.warning("graph leg ranks without similarity: %s", error)
+            why = str(error) or f"the query's vector took longer than {query.optional_wait_s:g} s"
+            tell(f"graph leg ranks without similarity: {why}")
             return None
 
 

@@ -276,8 +276,11 @@ async def test_a_search_that_is_cancelled_leaves_nothing_running(bench: Bench) -
         assert {task for task in asyncio.all_tasks() - before if not task.done()} == set()
 
 
-async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(bench: Bench) -> None:
-    """The graph leg ranks without similarity rather than not at all."""
+async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The graph leg ranks without similarity rather than not at all. The log says so once, not for each query."""
+    monkeypatch.setattr("retrieval.legs.base._told", {})
     await bench.search(bench.legs())
     answer = await bench.search(bench.legs(), embedder=SilentEmbedder(), leg_timeout_s=DEADLINE_S)
     assert [each.leg for each in answer.degraded] == ["vector"]
@@ -285,6 +288,10 @@ async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(bench: B
     assert answer.found[0].memory.id == "a"
     answer = await bench.search(bench.legs(), Mode.GRAPH, embedder=SilentEmbedder(), leg_timeout_s=DEADLINE_S)
     assert answer.found[0].memory.id == "a"
+    assert sorted(caplog.messages) == [
+        "graph leg ranks without similarity: the query's vector took longer than 0.25 s",
+        "leg vector failed: passed its deadline of 1 s",
+    ]
 
 
 async def test_learned_weights_count_only_where_every_leg_answered(bench: Bench) -> None:
