@@ -198,8 +198,14 @@ class _Workers(Multiprocess):
                 self.processes[place].start()
 
 
+def _is_no_cancellation(record: logging.LogRecord) -> bool:
+    """Whether a line of the log is anything but the traceback of a request that the stop of the server has cut off."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
+
+
 def config(app: Litestar | str, settings: Settings) -> uvicorn.Config:
     """Uvicorn's configuration for an application or the name of its factory."""
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
     return uvicorn.Config(
         app,
         factory=isinstance(app, str),

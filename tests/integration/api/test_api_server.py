@@ -21,6 +21,7 @@ from retrieval.engine import Trivet
 from retrieval.errors import SettingsError
 from retrieval.settings import Settings
 from tests.processes import PATIENCE_S, serving, until
+from tests.serving import on_a_port, settings_for
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,22 @@ def test_ctrl_c_while_it_starts_is_no_failure(
     with pytest.raises(KeyboardInterrupt):
         run(Settings(database_url=database_url, port=0))
     assert [each.message for each in caplog.records if each.levelno >= logging.ERROR] == []
+
+
+def test_a_request_that_a_stop_cuts_off_leaves_no_traceback(
+    database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("retrieval.api.server.GRACE_S", 0)
+    head = "POST /v1/namespaces/a/memories HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+    with on_a_port(settings_for(database_url)) as url:
+        target = httpx.URL(url)
+        line = socket.create_connection((target.host, target.port), timeout=PATIENCE_S)
+        line.sendall(head.encode())
+        assert line.recv(100).startswith(b"HTTP/1.1 100 ")
+    with line:
+        assert line.recv(100).startswith(b"HTTP/1.1 503 ")
+    assert "Cancel 1 running task" in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 def test_it_accepts_no_connection_while_it_finishes_requests(database_url: str) -> None:
