@@ -59,11 +59,12 @@ def test_a_request_that_a_stop_cuts_off_leaves_no_traceback(
     database_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("retrieval.api.server.GRACE_S", 0)
-    head = "POST /v1/namespaces/a/memories HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+    head = "POST /v1/namespaces/a/memories HTTP/1.1\r\nHost: localhost\r\n"
+    body = "Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
     with on_a_port(settings_for(database_url)) as url:
         target = httpx.URL(url)
         line = socket.create_connection((target.host, target.port), timeout=PATIENCE_S)
-        line.sendall(head.encode())
+        line.sendall((head + body).encode())
         assert line.recv(100).startswith(b"HTTP/1.1 100 ")
     with line:
         assert line.recv(100).startswith(b"HTTP/1.1 503 ")
