@@ -44,8 +44,9 @@ WARM_S = 60.0
 STATEMENT_TIMEOUT_MS = 30_000
 """Statement timeout; bulk work sets its own with `set local`."""
 
-LOCK_TIMEOUT_MS = 30_000
-"""Lock timeout, even for statements that may take longer, as other callers wait for the connection meanwhile."""
+LOCK_TIMEOUT_MS = 29_000
+"""Lock timeout, even for statements that may take longer, as other callers wait for the connection meanwhile. Below the
+statement timeout, or the error would not say that it was a lock."""
 
 MOST_PREPARED = 300
 """Prepared statements per connection; more than exist, counting the filter combinations that callers use."""

@@ -13,7 +13,7 @@ import pytest
 
 from retrieval.errors import Collided, InvalidInput, StoreUnavailable
 from retrieval.store.embedded.instance import EmbeddedPostgres
-from retrieval.store.pool import Pool
+from retrieval.store.pool import LOCK_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, Pool
 from tests.processes import PATIENCE_S
 from tests.serving import problem_of, served
 
@@ -123,6 +123,7 @@ async def test_what_the_driver_raises_becomes_ours(pool: Pool, statement: str, e
 
 async def test_nobody_waits_long_for_a_lock(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a statement may take: as many that wait as there are connections would be a server that is down."""
+    assert LOCK_TIMEOUT_MS < STATEMENT_TIMEOUT_MS, "or the error would not say that it was a lock"
     monkeypatch.setattr("retrieval.store.pool.LOCK_TIMEOUT_MS", 300)
     monkeypatch.setattr("retrieval.store.pool.STATEMENT_TIMEOUT_MS", 3_600_000)
     async with served(database_url) as client, asyncio.timeout(PATIENCE_S):
@@ -130,7 +131,8 @@ async def test_nobody_waits_long_for_a_lock(database_url: str, monkeypatch: pyte
         await client.post(f"{NAMESPACE}/memories", json={"memories": [memory]})
         with psycopg.connect(database_url) as other:
             other.execute("select from memory for update")
-            problem_of(await client.delete(f"{NAMESPACE}/memories/m1"), 503)
+            answer = await client.delete(f"{NAMESPACE}/memories/m1")
+            assert "due to lock timeout" in str(problem_of(answer, 503)["detail"])
             other.execute("lock table memory")
             problem_of(await client.get(f"{NAMESPACE}/export"), 503)
         assert (await client.delete(f"{NAMESPACE}/memories/m1")).status_code == 204
