@@ -29,6 +29,7 @@ from retrieval.types.state import Finding
 LEAST_PYTHON = (3, 11)
 LEAST_FREE_BYTES = 1_000_000_000
 MOST_CLOCK_DIFFERENCE_S = 5.0
+MOST_LOCKED_S = 3.0
 
 _EXTENSION: LiteralString = "select extversion from pg_extension where extname = 'vector'"
 _NO_EXTENSION = (
@@ -39,6 +40,18 @@ _INDEX: LiteralString = """
     select c.relname, i.indisvalid from pg_index i join pg_class c on c.oid = i.indexrelid
         join pg_am a on a.oid = c.relam
     where i.indrelid = to_regclass('memory') and a.amname = 'hnsw'
+"""
+# Without those that wait themselves; of a session of another role, only this may be seen.
+_HOLDERS: LiteralString = """
+    select holder.pid, holder.usename::text, holder.application_name,
+        extract(epoch from clock_timestamp() - min(waiting.waitstart))::int
+    from pg_locks waiting
+        join pg_stat_activity waiter on waiter.pid = waiting.pid and waiter.datname = current_database()
+        cross join unnest(pg_blocking_pids(waiting.pid)) blocker
+        join pg_stat_activity holder on holder.pid = blocker
+    where waiting.waitstart < clock_timestamp() - make_interval(secs => %(most_s)s)
+        and not exists (select from pg_locks own where own.pid = holder.pid and not own.granted)
+    group by holder.pid, holder.usename, holder.application_name order by holder.pid
 """
 
 Check = Callable[[Connection], Awaitable[Sequence[Finding]]]
@@ -83,11 +96,12 @@ def check_models(folder: Path) -> Iterator[Finding]:
 
 
 async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDDER) -> list[Finding]:
-    """Check the server, pgvector, migrations, namespaces' embedders, vector index, settings and clock.
+    """Check the server, locks, pgvector, migrations, namespaces' embedders, vector index, settings and clock.
 
     `embedder` is that of the server's settings.
     """
     findings = [await _server(db)]
+    findings += [_lock(*holder) for holder in await fetch(db, _HOLDERS, {"most_s": MOST_LOCKED_S})]
     extension = await fetch(db, _EXTENSION)
     findings += [Finding("pgvector", vector_version(each) >= LEAST_VECTOR_VERSION, each) for (each,) in extension]
     if not extension:
@@ -111,6 +125,13 @@ async def _server(db: Connection) -> Finding:
     except MigrationError as exc:
         return Finding("PostgreSQL", False, str(exc))
     return Finding("PostgreSQL", True, f"{version // 10_000}.{version % 10_000}")
+
+
+def _lock(pid: int, role: str, application: str, seconds: int) -> Finding:
+    """Name a session of the database that others wait for."""
+    who = f"{role} ({application})" if application else role
+    what = f"statements have waited {seconds} s for a lock that the session {pid} of {who} holds"
+    return Finding("locks", False, f"{what}: end it with `select pg_terminate_backend({pid})` if it does not end")
 
 
 async def _migrations(db: Connection) -> Finding:

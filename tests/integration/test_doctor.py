@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from postgres.connection import Connection
+from postgres.connection import Connection, fetch
 from retrieval import doctor
 from retrieval.doctor import check_database, check_models, examine
 from retrieval.settings import Settings
@@ -92,6 +93,27 @@ async def test_what_a_server_should_be_set_to(database_url: str) -> None:
     assert "set 2400 MB" in advice(as_it_comes)[0]
     assert "set 1500 MB" in advice(as_it_comes)[1]
     assert advice(ServerSettings(4_096 * MIB, 2_048 * MIB, 4_096 * MIB, 1.1, True, True, 1_200 * MIB)) == []
+
+
+async def test_a_lock_that_others_wait_for(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder is named, not who waits before others."""
+    monkeypatch.setattr(doctor, "MOST_LOCKED_S", 0.0)
+    async with (
+        await connect(database_url) as db,
+        await connect(database_url) as first,
+        await connect(database_url) as last,
+    ):
+        with psycopg.connect(f"{database_url}&application_name=clerk") as holder:
+            holder.execute("lock table memory")
+            pid = holder.info.backend_pid
+            waiting = [asyncio.create_task(each.execute("select from memory")) for each in (first, last)]
+            waits = "select count(*) = 2 from pg_locks where relation = 'memory'::regclass and not granted"
+            while await fetch(db, waits) != [(True,)]:
+                pass
+            [found] = [finding for finding in await check_database(db) if not finding.ok]
+        await asyncio.gather(*waiting)
+    assert found.name == "locks"
+    assert f"a lock that the session {pid} of postgres (clerk) holds" in found.detail
 
 
 async def test_a_changed_migration(database_url: str) -> None:
