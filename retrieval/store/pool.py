@@ -187,6 +187,9 @@ class Pool(AsyncConnectionPool[Connection]):
             conn = await self.getconn(timeout)
             try:
                 yield conn
+            except psycopg.errors.ReadOnlySqlTransaction:
+                await conn.close()  # a session stays as the database's default was when it began
+                raise
             finally:
                 await self.putconn(conn)
 

@@ -7,6 +7,7 @@ import logging
 import socket
 import time
 import traceback
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -187,6 +188,25 @@ async def test_the_password_is_never_told(url: str, caplog: pytest.LogCaptureFix
         await connect(url)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert SECRET not in caplog.text
+
+
+async def test_a_session_that_began_read_only_does_not_outlast_that(database_url: str) -> None:
+    """Hosts set this default while a disk is nearly full, and a session keeps the default of when it began."""
+    with psycopg.connect(database_url, autocommit=True) as db:
+        alter = f"alter database {db.info.dbname} %s default_transaction_read_only"
+        db.execute((alter % "set" + " = on").encode())
+        async with open_pool(database_url, 4) as pool, asyncio.timeout(60):
+            db.execute((alter % "reset").encode())
+            outcomes = [await _writes(pool) for _ in range(5)]
+    assert (outcomes[0], outcomes[-1]) == (False, True), "each of them is refused at most once"
+
+
+async def _writes(pool: Pool) -> bool:
+    with suppress(StoreUnavailable):
+        async with pool.connection() as conn:
+            await conn.execute("create table if not exists written ()")
+            return True
+    return False
 
 
 async def test_too_few_connections_is_an_error(
