@@ -189,7 +189,12 @@ class _Workers(Multiprocess):
             self.should_exit.set()
         if self.should_exit.is_set():
             return
+        former = [*self.processes]
         super().keep_subprocess_alive()
+        for process in former:
+            if process not in self.processes and (status := process.exitcode or 0) < 0:
+                cause = "as when memory runs out or it does not answer"
+                logger.warning("Worker %d was ended by signal %d, %s; it is replaced", process.pid, -status, cause)
         for place, process in enumerate(self.processes):
             if process.exitcode == STARTUP_FAILURE and process not in self._first:
                 logger.info("Restarting the worker that failed to start; the others keep running")

@@ -58,6 +58,7 @@ def test_a_killed_worker_is_replaced(server: Serving, data_dir: Path, with_postg
         postmaster_of(data_dir).kill()
     killed.kill()
     is_replaced(server, other)
+    assert f"WARNING: Worker {killed.pid} was ended by signal 9," in server.said()
     assert postgres_in(data_dir) == []
 
 
