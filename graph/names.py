@@ -57,7 +57,8 @@ SOUTH_EAST_ASIAN = "\u0e01-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u1000-\u103f\u1050-\
 RUN = re.compile(f"([{HAN_KANA}\u3099\u309a]+|[{HANGUL}]+|[{SOUTH_EAST_ASIAN}]+)")
 """A run of one group of scripts; captured, so that `RUN.split` keeps the runs."""
 
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]")
+_STROKES = str.maketrans("øłđħı", "oldhi")
 _PIECE = re.compile(rf"[\w{MARKS}]+(?:\+\+|#(?!\w))?")
 
 
@@ -92,12 +93,14 @@ def entity_id(key: str) -> int:
 
 
 def without_diacritics(word: str) -> str:
-    """The word without accents on Latin and Greek letters; marks of other scripts count as letters and stay.
+    """The word without accents on Latin and Greek letters, and without the points of Hebrew and Arabic.
 
-    >>> without_diacritics("josé")
-    'jose'
+    Marks of other scripts count as letters and stay.
+
+    >>> without_diacritics("josé"), without_diacritics("łukasz")
+    ('jose', 'lukasz')
     """
-    return word if word.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", word))
+    return word if word.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", word)).translate(_STROKES)
 
 
 def without_ending(name: str) -> str:

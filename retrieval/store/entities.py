@@ -33,7 +33,8 @@ _DESCRIBE: LiteralString = """
 # Does the same as `without_diacritics`.
 _HAS_PART: LiteralString = r"""
     ns = %(ns)s and position(%(part)s::text in case
-        when key ~ '^[ -~]*$' then key else regexp_replace(normalize(key, NFD), '[\u0300-\u036f]', '', 'g')
+        when key ~ '^[ -~]*$' then key else translate(
+            regexp_replace(normalize(key, NFD), '[\u0300-\u036f\u0591-\u05c7\u064b-\u065f]', '', 'g'), 'øłđħı', 'oldhi')
     end) > 0
 """
 _NAMED: LiteralString = f"""

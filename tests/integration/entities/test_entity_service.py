@@ -98,6 +98,9 @@ async def test_names_are_found_by_a_part_of_them_or_of_an_alias(town: Trivet) ->
     for name in ("東京ガス", "हिन्दी"):
         await town.add(NS, [MemoryInput(text="New.", entities=[EntityInput(name=name)])])
         assert [each.name for each in (await town.entities.list(NS, q=name[1:])).entities] == [name]
+    for name, part in (("Łukasz Żak", "lukasz zak"), ("محمد", "مُحَمَّد")):
+        await town.add(NS, [MemoryInput(text="New.", entities=[EntityInput(name=name)])])
+        assert [each.name for each in (await town.entities.list(NS, q=part)).entities] == [name]
     assert (await town.entities.list(NS, q="nobody")).entities == []
     assert (await town.entities.list(NS, q="kahlo", types=["person"])).entities == []
     with pytest.raises(InvalidInput):
