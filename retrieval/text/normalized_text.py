@@ -93,7 +93,7 @@ class NormalizedText:
     def without_capitals(self) -> frozenset[str]:
         """The words in scripts without capitals, any of which may be a name; in East Asian ones the characters."""
         parts = (part for word in self.words for part in (word if _EAST_ASIAN_PAIR.fullmatch(word) else (word,)))
-        return frozenset(part for part in parts if part[0].isalpha() and part.lower() == part.upper())
+        return frozenset(part for part in parts if part[:1].isalpha() and part.lower() == part.upper())
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
