@@ -75,7 +75,7 @@ class Conversation:
         if not self._whole:
             return False
         folded = _folded(without_speaker(text, speaker))
-        if not folded or folded in self._whole:
+        if folded in self._whole:
             return bool(folded)
         words = folded.split()
         if len(words) <= MOST_ECHOED_WORDS and self._asked.issuperset(words):
