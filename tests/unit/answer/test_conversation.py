@@ -21,12 +21,14 @@ def messages(*texts: str) -> list[ChatMessage]:
         (["Who is Ines?", ">Your sister.", "Where does she live?"], "Who is Ines? Where does she live?"),
         (["Which hotels are in Porto?", ">Two.", "And in winter?"], "Which hotels are in Porto? And in winter?"),
         (["Tell me of Porto.", "And?", "And then?"], "Tell me of Porto. And? And then?"),
+        (["Which hotels are in Porto?", "And cheap hostels?"], "Which hotels are in Porto? And cheap hostels?"),
         (["Who is Ines?", "What boats did my brother sell in June?"], "What boats did my brother sell in June?"),
         (["波尔图有哪些酒店？", "那冬天呢？"], "波尔图有哪些酒店？ 那冬天呢？"),
         (["伊内斯是谁？", "她在城里的哪一个博物馆工作？"], "伊内斯是谁？ 她在城里的哪一个博物馆工作？"),
         (["伊内斯是谁？", "我什么时候去看牙医？"], "我什么时候去看牙医？"),
         (["ホテルはどこ？", "冬はどうですか？"], "ホテルはどこ？ 冬はどうですか？"),
         (["ホテルはどこ？", "兄は六月に自転車を誰に売った？"], "兄は六月に自転車を誰に売った？"),
+        (["Who is Ines?", "What boats did her old aunt sell?"], "Who is Ines? What boats did her old aunt sell?"),
         (["What did Ana say last week?", "And in May 2024?"], "What did Ana say ? And in May 2024?"),
         (["Where does she live?"], "Where does she live?"),
         ([">Hello, what may I do?"], "Hello, what may I do?"),
@@ -49,6 +51,7 @@ def test_a_query_is_never_too_long() -> None:
         ("Ann: i went to PORTO", "Ann", True),
         ("[1] Ann: I went to Porto", None, False),
         ("went to Porto", None, True),
+        ("Yes: I went", None, True),
         ("I went to Portobello.", None, False),
         ("It rained. I went", None, False),
         ("👍", None, False),
@@ -66,7 +69,8 @@ def test_vowel_signs_tell_words_apart() -> None:
 
 def test_what_a_question_names_is_not_said_yet() -> None:
     asked = Conversation(messages("It was Ben.", "Has Ana or Duarte the keys of the boat?"))
-    assert [asked.holds(text) for text in ("Duarte.", "It was Ben.", "the keys of the boat")] == [False, True, True]
+    assert not any(asked.holds(text) for text in ("Duarte.", "The keys."))
+    assert all(asked.holds(text) for text in ("It was Ben.", "the keys of the boat"))
 
 
 def test_messages_may_have_parts_and_calls_of_tools() -> None:

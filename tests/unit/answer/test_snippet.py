@@ -10,7 +10,8 @@ FILL = "Nothing much of note took place here. " * 20
 
 
 def test_a_short_text_comes_whole_and_squeezed() -> None:
-    assert snippet("  I like\n\n tea \t now ", "tea") == "I like tea now"
+    for text in ("  I like\n\n tea \t now ", " I like tea now", "I like tea now "):
+        assert snippet(text, "tea") == "I like tea now"
 
 
 def test_the_match_is_inside_with_an_ellipsis_on_each_cut_side() -> None:
@@ -57,6 +58,7 @@ def test_words_stay_whole() -> None:
     text = FILL + "choir " + FILL
     words = set(text.split())
     assert set(snippet(text, "choir").strip("…").split()) <= words
+    assert snippet("one two three four five six seven", "four", max_chars=18) == "…three four five…"
 
 
 @pytest.mark.parametrize(
