@@ -104,7 +104,8 @@ def test_weights_need_not_be_normalised() -> None:
         ({"per_intent": {}}, "no weights for fact_lookup"),
         ({"probabilities": {Intent.PREFERENCE: 1.0}}, "every intent"),
         ({"probabilities": dict.fromkeys(INTENTS, 0.5)}, "sum to 1"),
-        ({"probabilities": dict.fromkeys(INTENTS, nan)}, "finite"),
+        ({"probabilities": dict.fromkeys(INTENTS, nan)}, "probabilities must be finite"),
+        ({"probabilities": UNIFORM | {INTENTS[0]: -0.25, INTENTS[1]: 0.75}}, "probabilities must be finite"),
     ],
 )
 def test_bad_arguments_are_refused(change: dict[str, object], message: str) -> None:

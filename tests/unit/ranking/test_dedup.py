@@ -59,7 +59,10 @@ def test_short_texts_are_duplicates_only_when_the_same() -> None:
         (f"{LONG} and I like it", f"{LONG} and I don't like it"),
         (f"{LONG} and I like it", f"{LONG} and I never like it"),
         (f"{LONG} near Oslo", f"{LONG} near Bergen"),
+        (LONG, f"{LONG} Oslo"),
+        (f"{LONG} Oslo", LONG),
         (LONG, f"{LONG}?"),
+        ("أنت تحب الشاي", "أنت تحب الشاي؟"),
         ("I paid 3.5", "I paid 35"),
         ("You like tea.", "You like tea?"),
         ("Σου αρέσει το τσάι.", "Σου αρέσει το τσάι;"),
@@ -68,6 +71,7 @@ def test_short_texts_are_duplicates_only_when_the_same() -> None:
         ("costs $5", "costs €5"),
         ("王芳" + CHINESE, "李娜" + CHINESE),
         ("محمد " + ARABIC, "يوسف " + ARABIC),
+        (f"{CHINESE}我想去", f"{CHINESE}我不想去"),
         ("我喜欢在北京的公园里散步和朋友们一起聊天" * 2, "我不喜欢在北京的公园里散步和朋友们一起聊天" * 2),
     ],
 )
@@ -93,6 +97,7 @@ def test_a_memory_without_speaker_joins_one_speaker_only() -> None:
 
 def test_the_speakers_prefix_does_not_tell_texts_apart() -> None:
     assert groups(("Ann", "Ann: I like tea."), ("Ann", "I like tea.")) == [("0", "1")]
+    assert groups(("Ann", "Bob: I like tea."), ("Ann", "I like tea.")) == [("0",), ("1",)]
 
 
 @pytest.mark.parametrize("other", [LONG, f"so {LONG}"], ids=["same", "near"])
