@@ -111,6 +111,7 @@ async def test_the_third_session_is_counted_by_time(trivet: Trivet) -> None:
     assert set(ids(response)[:3]) == {f"{speaker}-3-2" for speaker in ("Maria", "Tom", "Olga")}
     last = await asked(trivet, "What was said in our last conversation?", query_timestamp=AUTUMN)
     assert set(ids(last)[:3]) == {f"{speaker}-9-3" for speaker in ("Maria", "Tom", "Olga")}
+    assert ids(await asked(trivet, "What did we talk about in our 29th session?", query_timestamp=AUTUMN))
 
 
 async def test_what_was_told_later_is_still_found(trivet: Trivet) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.fusion import FusedOrder
-from retrieval.ranking.timeliness import NamedTime, joined
+from retrieval.ranking.timeliness import PERIOD_SHARE, NamedTime, joined
 from retrieval.types.search import Leg
 from tests.rankings import ranking_of
 
@@ -35,7 +36,9 @@ def test_the_order_keeps_all_and_never_changes_within_a_time(
     nobody = np.zeros(SLOTS, np.bool_)
     after = NamedTime(of_time, nobody, alone, in_session=False, weight=weight).first(before, candidates)
     assert sorted(after.numbers) == before.numbers
-    assert after.scores == sorted(after.scores, reverse=True)
+    bonus = weight * (1.0 if alone else PERIOD_SHARE) * scores[0]
+    raised = [score + bonus * in_time for score, in_time in zip(scores, of_time, strict=False)]
+    assert after.scores == pytest.approx(sorted(raised, reverse=True))
     for of_it in (True, False):
         assert [n for n in after.numbers if of_time[n] == of_it] == [n for n in before.numbers if of_time[n] == of_it]
 
