@@ -194,13 +194,14 @@ def _shared_year(
     tokens: TimeTokens, position: int, number: int, now: datetime, numbers: Mapping[str, int]
 ) -> int | None:
     """The year of a month or quarter stated after the last one of its list: "June, July and August 2023"."""
-    years_before = 0
+    years_before, half_a_year = 0, len({*numbers.values()}) // 2
     for _ in numbers:  # no list is longer
         at = tokens.after(tokens.after(position, ","), *TO, *AND)
         following = numbers.get(tokens.low(at)) if at > position else None
         if following is None:
             return None
-        years_before += following < number
+        # "Q4 and Q1 2022" are of two years, as a range is that ends before it begins; "Q3 and Q2 2022" of one.
+        years_before += number - following > (0 if tokens.low(at - 1) in TO else half_a_year)
         if said := _year_at(tokens, at + 1, now):
             return said[0] - years_before
         number, position = following, at + 1
@@ -220,7 +221,7 @@ def _year_of_days(tokens: TimeTokens, position: int, month: int, now: datetime) 
         following = MONTHS.get(tokens.low(month_at))
         if following is None or not _DAY.fullmatch(tokens.low(day_at)):
             return None
-        years_before += following < month
+        years_before += month - following > 6  # as in `_shared_year`
         month, position = following, max(month_at, day_at) + 1
         if said := _year_at(tokens, tokens.after(position, ","), now):
             return said[0] - years_before
