@@ -48,7 +48,8 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     side, base_at = tokens.low(after + 1), after + 2
     if side == "prior" and tokens.low(base_at) == "to":
         side, base_at = "before", base_at + 1
-    if side == "and" and tokens.low(position - 1) != "between" and (rest := tokens.count(base_at)):
+    # Not "was there for two years and three months ago left".
+    if side == "and" and tokens.low(position - 1) not in {"between", "for"} and (rest := tokens.count(base_at)):
         smaller = UNITS.get(tokens.low(rest[2]))
         if smaller and tokens.low(rest[2] + 1) == "ago":  # "a year and two months ago"
             return _away(shift(now, unit, -high), smaller, -rest[1], -rest[0], rest[2] + 2)
