@@ -67,10 +67,11 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
         date = _base(tokens, base_at, now)
         if date is None or date.start is None or date.end is None:
             return None
-        if article:  # "the weeks before May 3"
+        if article or tokens.low(position - 1) == "the":  # "the weeks before May 3", "the two weeks before May 3"
+            number = FEW if article else high
             if side == "before":
-                return Stretch(shift(date.start, unit, -FEW), date.start, date.stop)
-            return Stretch(date.end, shift(date.end, unit, FEW), date.stop)
+                return Stretch(shift(date.start, unit, -number), date.start, date.stop)
+            return Stretch(date.end, shift(date.end, unit, number), date.stop)
         if side == "before":
             return _away(date.start, unit, -high, -low, date.stop)
         return _away(shift(date.end, "day", -1), unit, low, high, date.stop)

@@ -188,6 +188,8 @@ ONE_PERIOD = [
     ("Which films did we see in the past 10 days?", "past 10 days", "2023-06-05/2023-06-16"),
     ("Which films did we see over the last few weeks?", "last few weeks", "2023-05-11/2023-06-16"),
     ("Which films do we see next week?", "next week", "2023-06-19/2023-06-26"),
+    ("Who came in the two weeks before May 3?", "two weeks before May 3", "2023-04-19/2023-05-03"),
+    ("Who came in the 3 days after last week?", "3 days after last week", "2023-06-12/2023-06-15"),
     ("the week before last", "the week before last", "2023-05-29/2023-06-05"),
     ("What did I tell Eve on Tuesday?", "Tuesday", "2023-06-13/2023-06-14"),
     ("What did I tell Eve on thursday?", "thursday", "2023-06-08/2023-06-09"),
