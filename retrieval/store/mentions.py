@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import LiteralString
 
-from graph.names import RUN, entity_id, normalize, singular_key
+from graph.names import HAN_KANA, HANGUL, RUN, SOUTH_EAST_ASIAN, entity_id, normalize, singular_key
 from postgres.arrays import array_text
 from postgres.connection import Connection, fetch
 
@@ -41,6 +41,9 @@ _MENTIONING: LiteralString = """
     order by m.doc
 """
 
+_EDGE = rf"(?:\W|[{HAN_KANA}{HANGUL}{SOUTH_EAST_ASIAN}]|^|$)"
+"""What a name touches: Chinese, too, as in 我和Ann Lee去."""
+
 
 async def family_of(conn: Connection, ns: int, name: str) -> list[int]:
     """The entities that a name stands for, as name or alias, and all merged with these."""
@@ -69,11 +72,16 @@ async def said_and_mentioned(
 
 def _written(keys: Collection[str]) -> str | None:
     """A PostgreSQL regular expression that matches names in texts, given their keys; None without names."""
-    runs = [re.escape(key) for key in sorted(keys) if _is_run(key)]
-    names = [r"\W+".join(map(re.escape, key.split())) for key in sorted(keys) if not _is_run(key)]
-    return "|".join([*runs, *([rf"(?<!\w)(?:{'|'.join(names)})(?!\w)"] if names else [])]) or None
+    return "|".join(map(_pattern, sorted(keys))) or None
+
+
+def _pattern(key: str) -> str:
+    parts = list(map(re.escape, key.split()))
+    if _is_run(key):
+        return r"\W*".join(parts)
+    return _EDGE + r"\W+".join(parts) + _EDGE
 
 
 def _is_run(key: str) -> bool:
     """Whether a name has no boundaries in a text: particles and other words follow it without a space."""
-    return len(key) > 1 and RUN.fullmatch(key) is not None
+    return len(key) > 1 and RUN.fullmatch(key.replace(" ", "")) is not None

@@ -72,7 +72,8 @@ async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> No
     [
         ("May Chen", ["given", "may"]), ("API-gateway", ["api"]), ("hans", ["hans"]), ("May", []),
         ("node.js", ["node"]), ("MC", ["given", "may"]), ("C++ (new)", ["c"]),
-        ("李明", ["chinese"]), ("อำพล", ["thai"]),
+        ("李明", ["chinese"]), ("อำพล", ["thai"]), ("ジョン・レノン", ["japanese"]), ("田中 太郎", ["japanese"]),
+        ("Ann Lee", ["mixed"]),
     ],
 )  # fmt: skip
 async def test_what_merely_writes_a_name_goes(trivet: Trivet, name: str, deleted: list[str]) -> None:
@@ -81,6 +82,7 @@ async def test_what_merely_writes_a_name_goes(trivet: Trivet, name: str, deleted
         "may": "May Chen leads it, and may stay.", "api": "We restarted the API  gateway.",
         "hans": "yesterday i met hans", "node": "node.js is new", "c": "see c++ (new) there",
         "chinese": "昨天李明和王芳去了青岛。", "thai": "วันนี้อำพลไปทะเล",
+        "japanese": "田中太郎はジョン・レノンが好きです", "mixed": "我和Ann Lee去了青岛。", "longer": "Joann Lee",
     }  # fmt: skip
     given = MemoryInput(id="given", text="New.", entities=[EntityInput(name="May Chen", aliases=["MC"])])
     await trivet.add("own", [given, *(MemoryInput(id=id_, text=text) for id_, text in texts.items())])
