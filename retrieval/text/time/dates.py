@@ -181,13 +181,15 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
 def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[str], int] | None:
     """The last of several days, and the position after it: "-5", "to the 5th", "and 5" after "between" or "on".
 
-    `first` is the position of the first day or its month. None if the number counts something.
+    `first` is the position of the first day or its month. None if the number counts something, or is an hour: "on May 3
+    until 5".
     """
     at = tokens.after(position + 1, "the")
     day = _DAY.fullmatch(tokens.low(at))
     lead = tokens.low(first - 1 - (tokens.low(first - 1) == "the"))
     joins = tokens.low(position) in TO or (tokens.low(position) == "and" and lead in {"between", "on"})
-    return (day, at + 1) if day and joins and not _counts(tokens, at + 1) else None
+    is_hour = tokens.low(position) in {"until", "till"} and tokens.low(first) in MONTHS and day and not day[2]
+    return (day, at + 1) if day and joins and not is_hour and not _counts(tokens, at + 1) else None
 
 
 def _shared_year(

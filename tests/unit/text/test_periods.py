@@ -189,6 +189,8 @@ ONE_PERIOD = [
     ("Which films did we see over the last few weeks?", "last few weeks", "2023-05-11/2023-06-16"),
     ("Which films do we see next week?", "next week", "2023-06-19/2023-06-26"),
     ("Who came in the two weeks before May 3?", "two weeks before May 3", "2023-04-19/2023-05-03"),
+    ("Who came on May 3 until 5 o'clock?", "May 3", "2023-05-03/2023-05-04"),
+    ("Who came on May 3 until the 5th?", "May 3 until the 5th", "2023-05-03/2023-05-06"),
     ("Who came in the 3 days after last week?", "3 days after last week", "2023-06-12/2023-06-15"),
     ("the week before last", "the week before last", "2023-05-29/2023-06-05"),
     ("What did I tell Eve on Tuesday?", "Tuesday", "2023-06-13/2023-06-14"),
