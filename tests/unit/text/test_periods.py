@@ -57,6 +57,7 @@ ONE_PERIOD = [
     ("What is due on 3 May '26?", "3 May '26", "2026-05-03/2026-05-04"),
     ("Who came on 3 May '22?", "3 May '22", "2022-05-03/2022-05-04"),
     ("Who came on 3 May 22?", "3 May 22", "2022-05-03/2022-05-04"),
+    ("Who came from 3 May 22 to 5 June 22?", "from 3 May 22 to 5 June 22", "2022-05-03/2022-06-06"),
     ("Who came on 3 May 22:30?", "3 May", "2023-05-03/2023-05-04"),
     ("On 3 May 22 people came where?", "3 May", "2023-05-03/2023-05-04"),
     ("What happened on 4 July \u201976?", "4 July \u201976", "1976-07-04/1976-07-05"),
