@@ -256,7 +256,8 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     said = _year_at(tokens, tokens.after(stop, ","), now)
     follows = tokens.low(stop + 1)  # a phrase's end, or another day: "from 3 May 22 to 5 June 22"
     ends = tokens.low(stop + 3) in MONTHS if follows in TO | AND else not follows.isalnum()
-    if not said and ends and not _is_counted(tokens, stop) and _SHORT_YEAR.fullmatch(tokens.low(stop)):  # "3 May 22", not "3 May 22:30"
+    is_short = ends and _SHORT_YEAR.fullmatch(tokens.low(stop)) and not _is_counted(tokens, stop)
+    if not said and is_short:  # "3 May 22", not "3 May 22:30"
         said = _full_year(tokens.low(stop), now), stop + 1
     if foreign and (not said or any(_DAY.fullmatch(tokens.low(before)) for before in range(position - 4, position))):
         return None  # "3. May I ...", and of "am 3. und 5. Mai 2023" the month is read
