@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -80,10 +81,12 @@ def find_relations(text: str, *, speaker: str | None = None, title: str | None =
     >>> [(s.source, s.type, s.target) for s in find_relations("My sister Ann works at Acme.", speaker="Bo")]
     [('Bo', 'sibling_of', 'Ann'), ('Ann', 'works_at', 'Acme')]
     """
+    text = unicodedata.normalize("NFC", text)  # the pattern of a name has composed letters
     triggers = list(_triggers(text))
     if not triggers:
         return []
-    first = len(speaker) + 1 if speaker and text.startswith(f"{speaker}:") else 0
+    prefix = unicodedata.normalize("NFC", f"{speaker}:")
+    first = len(prefix) if speaker and text.startswith(prefix) else 0
     stops = list(_STOP.finditer(text, first))
     ends = [stop.end() for stop in stops]
     bare = re.sub(r"\s*\([^()]*\)\s*\Z", "", title) if title else None

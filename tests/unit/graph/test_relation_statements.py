@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from graph.statements import find_relations
@@ -199,6 +201,14 @@ def test_the_first_sentence_is_about_the_title(text: str, title: str, statements
 
 def test_the_speakers_prefix_is_no_part_of_the_sentence() -> None:
     assert told("Ida: My dog Rex barks.", speaker="Ida") == ["Ida has_pet Rex"]
+
+
+def test_decomposed_letters_are_the_same() -> None:
+    text = "Zoë: My sister José lives in Göteborg."
+    assert told(unicodedata.normalize("NFD", text), speaker=unicodedata.normalize("NFD", "Zoë")) == [
+        "Zoe\u0308 sibling_of José",
+        "José lives_in Göteborg",
+    ]
 
 
 def test_a_text_states_more_than_one_thing_each_once() -> None:
