@@ -403,16 +403,20 @@ async def client(database_url: str) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def test_the_last_session_is_the_last_that_may_be_found(trivet: Trivet) -> None:
-    """The running one is stored already, and left out."""
+    """The running one is stored already, and left out. Other sessions are counted from the first that is visible."""
     said = [
         turn(f"Topic {number} {at} of gardens and boats.", "Ann", AUTUMN + timedelta(days=number, minutes=at),
              id=f"s{number}-{at}", session=f"s{number}") for number in range(4) for at in range(4)
     ]  # fmt: skip
-    await add(trivet, said)
+    expired = turn("Gardens.", "Ann", AUTUMN - timedelta(days=1), id="e", session="e")
+    await add(trivet, [structs.replace(expired, expires_at=AUTUMN), *said])
     query = "What did we talk about in our last session?"
     found = await asked(trivet, query, exclude=Exclude(session_id=["s3"]), top_k=4)
     assert {source(id_) for id_ in ids(found)} == {"s2"}
     assert {source(id_) for id_ in ids(await asked(trivet, query, top_k=4))} == {"s3"}
+    query = "What did we talk about in our third session?"
+    found = await asked(trivet, query, exclude=Exclude(session_id=["s1"]), top_k=4)
+    assert {source(id_) for id_ in ids(found)} == {"s2"}
 
 
 async def test_what_is_found_of_a_named_time_has_its_path(trivet: Trivet) -> None:

@@ -31,7 +31,7 @@ async def assert_as_anew(trivet: Trivet, query: str) -> None:
         assert await found(trivet, query) == await found(other, query)
 
 
-async def test_a_speaker_of_whom_nothing_is_left_is_a_word_like_others(trivet: Trivet) -> None:
+async def test_a_speaker_of_whom_nothing_is_left_to_see_is_a_word_like_others(trivet: Trivet) -> None:
     """And not the speakers of a period when only a time is asked for."""
     said = [
         turn("i", "I repaired my bicycle.", speaker="Ida"),
@@ -42,9 +42,10 @@ async def test_a_speaker_of_whom_nothing_is_left_is_a_word_like_others(trivet: T
     query = "What did Ida do last week?"
     _, before = await found(trivet, query)
     assert before == "the query asks for a time alone, so the memories of that time come first"
-    await trivet.patch("n", "i", MemoryPatch(speaker="Zoe"))
-    _, after = await found(trivet, query)
-    assert after == "the query names a time, so the memories of that time rank higher"
+    for change in (MemoryPatch(expires_at=LAST_WEEK), MemoryPatch(expires_at=None, speaker="Zoe")):
+        await trivet.patch("n", "i", change)
+        _, after = await found(trivet, query)
+        assert after == "the query names a time, so the memories of that time rank higher"
     await assert_as_anew(trivet, query)
 
 
