@@ -118,6 +118,21 @@ def test_a_letter_before_a_name_keeps_it_a_likeness() -> None:
     assert both[1].score < alone[1].score
 
 
+def test_a_part_of_a_name_counts_from_half_of_it_without_titles_or_from_two_words() -> None:
+    def found(key: str, *matched: str) -> list[str]:
+        row = exact(key, how="similar", matched=[*matched], bearers=2)
+        return [seed.key for seed in resolve(spelled("What did Anna and Falk say?"), [row])]
+
+    assert found("dr anna bergman", "anna")
+    assert not found("bea anna bergman", "anna")
+    assert found("anna maria sofia carla falk", "anna", "falk")
+
+
+def test_a_query_starts_from_no_more_than_eight_entities() -> None:
+    towns = ["bergen", "oslo", "rome", "porto", "lyon", "ghent", "graz", "turku", "malmo", "leeds"]
+    assert len(resolve(spelled(" ".join(towns)), [exact(town) for town in towns])) == 8
+
+
 def test_nicknames_are_consistent() -> None:
     for nickname, formals in FORMAL_NAMES.items():
         assert nickname == nickname.casefold()
