@@ -56,7 +56,7 @@ def possible_names(query: str) -> Spellings:
 
 def to_complete(spelled: Spellings, found: Sequence[EntityCandidate]) -> tuple[list[str], list[str]]:
     """The names in a query that may begin a longer one, and its acronyms, unless already found."""
-    known = {part for row in found if row.how != "rival" for key in row.matched for part in key.split()}
+    known = {part for row in found for key in row.matched for part in key.split()}
     return [prefix for prefix in spelled.prefixes if prefix not in known], acronyms_of(spelled, found)
 
 
