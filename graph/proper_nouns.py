@@ -30,7 +30,7 @@ MAX_NAME_WORDS = 10
 _ENDS_SENTENCE = frozenset(".!?:;\u2026\u2022*\n")
 _KEEPS_START = frozenset("\"'\u201c\u201d\u2018\u2019\u00ab\u00bb()[]-\u2013\u2014>_")
 _NEVER_NAMES = WEEKDAYS | frozenset(MONTHS) | ABBREVIATIONS | {"ok", "am", "pm", "tv"}
-_ALSO_NAMES = frozenset({"will", "mine", "young", "love"})
+_ALSO_NAMES = frozenset({"young", "love"})
 _OPENS_NAMES = frozenset(words("new little long big old great la las le les el los"))
 """Stop words that may begin a name: New York, Little Rock, Las Vegas."""
 
@@ -152,8 +152,6 @@ def _first(tokens: Sequence[Token], start: int, end: int, fresh: bool) -> int:
                 break
             if word in NUMBER_WORDS and left > fresh:
                 break
-        elif first == start and not left and not fresh and word in _ALSO_NAMES:
-            break
         if _is_capital(tokens[first]):
             if word not in (STOP_WORDS if talk else FUNCTION_WORDS) and word not in INTERJECTIONS:
                 break
@@ -169,7 +167,7 @@ def _single_is_noise(token: Token) -> bool:
     word = _fold(token.text)
     if _is_acronym(token):
         return False
-    if len(word) < 2 or word in _NEVER_NAMES or (token.kind == "initials" and len(word) < 4):
+    if len(word) < 2 or (token.kind == "initials" and len(word) < 4):
         return True
     if word in STOP_WORDS:
         return word not in _ALSO_NAMES
