@@ -50,6 +50,11 @@ def found(text: str, type_: str, **given: str) -> set[str]:
         ("Two MONTHS, really, and the UN said no", {"UN"}),
         ("# Consistent Endpoint Design\nIt is good.", set()),
         ('She said "Yes, I think it is" and left', set()),
+        ("it has 175 W, which is grade A. I met J.K. there", {"J.K."}),
+        ("the WEEKS at NASA", {"NASA"}),
+        ("at the \u02bbIolani Palace, which is Army land", {"\u02bbIolani Palace", "Army"}),
+        ("by bike, Kickboxing \U0001f3bb Bread rises", {"Kickboxing"}),
+        ("Wearing the Nike Dunk, I read Wearing the Crown.", {"Nike Dunk", "Wearing the Crown"}),
     ],
 )
 def test_names(text: str, names: set[str]) -> None:
