@@ -120,4 +120,5 @@ def test_an_entry_without_text_tells_repeats_apart_from_others() -> None:
     assert (one.query, one.query_chars, one.results) == (None, 6, None)
     assert one.query_hash == again.query_hash != other.query_hash
     assert keyed_hash("Where?", b"another key") != one.query_hash
+    assert keyed_hash("what do ya want for nothing?", b"Jefe") == "5bdcc146bf60754e6a042426089575c7"  # RFC 4231
     assert "Where?" not in msgspec.json.encode(one).decode()
