@@ -169,8 +169,8 @@ def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArr
 
 
 def joined(everything: LegRanking, named: LegRanking, count: int) -> LegRanking:
-    """A leg's hits among the named memories, filled up to `count` with its other hits; best first."""
-    others = np.flatnonzero(~np.isin(everything.docs, named.docs))[: max(count - len(named), 0)]
+    """A leg's hits among the named memories, at most `count`, filled up to that with its other hits; best first."""
+    others = np.flatnonzero(~np.isin(everything.docs, named.docs))[: count - len(named)]
     docs = np.concatenate([named.docs, everything.docs[others]])
     scores = np.concatenate([named.scores, everything.scores[others]])
     order = best_first(docs, scores, everything.ids)
