@@ -74,14 +74,17 @@ def months(*, prefixed: bool) -> list[MemoryInput]:
 @pytest.mark.parametrize("prefixed", [False, True])
 @pytest.mark.parametrize("mode", [Mode.ADAPTIVE, Mode.BM25])
 async def test_what_somebody_said_in_a_month_comes_first(trivet: Trivet, mode: Mode, *, prefixed: bool) -> None:
-    """Maria's turns of June, then what others said in June."""
-    await add(trivet, months(prefixed=prefixed))
+    """Maria's turns of June, then what others said in June, and not what was said on the day after."""
+    after = turn("I packed.", "Maria", datetime(2024, 7, 1, tzinfo=UTC), id="after")
+    await add(trivet, [*months(prefixed=prefixed), after])
     response = await asked(trivet, "What did Maria say in June?", mode=mode, query_timestamp=AUTUMN)
     assert {f"Maria-6-{at}" for at in range(len(SAID))} == set(ids(response)[: len(SAID)])
     assert all("-6-" in each for each in ids(response))
     assert len(response.results) == 10
     assert response.explanation
     assert response.explanation.time
+    response = await asked(trivet, "What did Maria say in June 2024?", mode=mode, query_timestamp=AUTUMN)
+    assert all("-6-" in each for each in ids(response))
 
 
 @pytest.mark.parametrize("speaker", ["Jean-Luc", "O'Neill", "Dr. Smith", "Mary Ann"])
