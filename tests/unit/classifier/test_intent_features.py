@@ -64,9 +64,16 @@ def test_the_end_of_a_long_query_counts() -> None:
 
 def test_hashing_is_stable_across_processes() -> None:
     """Counts and sums of the features; they change with any change of these."""
-    features = bare("Who is the spouse of the director of Titanic?")
-    found = [(len(each), int(each.sum())) for each in (np.flatnonzero(features.row), *features[1:])]
-    assert found == [(20, 9518), (25, 1602505), (113, 6827994), (24, 1420885)]
+    story = "Bo and Ida's uncle, which lived in the house of the head of the state of Ohio or Rome, wanted 3 of them. "
+    long = f"{story} {' '.join(map(str, range(1_000)))} Is {'abcdefghij' * 5} “it”?"
+    found = [
+        [(len(each), int(each.sum())) for each in (np.flatnonzero(features.row), *features[1:])]
+        for features in map(bare, ("Who is the spouse of the director of Titanic?", long))
+    ]
+    assert found == [
+        [(20, 9518), (25, 1602505), (113, 6827994), (24, 1420885)],
+        [(31, 14764), (277, 17882297), (317, 20892469), (81, 5528130)],
+    ]
 
 
 def test_names_are_masked_in_the_skeleton() -> None:
