@@ -96,6 +96,10 @@ def test_a_nickname_needs_a_person_with_that_name() -> None:
     assert resolve(query, [exact("melanie", is_name=False)]) == []
     assert resolve(query, [exact("melanie"), exact("melissa")]) == []
     assert resolve(query, [exact("melanie")], mentions=0) == []
+    falk, lind = (exact(f"melanie {name}", how="rival", matched=["melanie"]) for name in ("falk", "lind"))
+    assert [seed.key for seed in resolve(query, [falk])] == ["melanie falk"]
+    assert resolve(query, [falk, lind]) == resolve(query, [falk._replace(is_name=False)]) == []
+    assert resolve(query, [falk, exact("melissa", how="rival", matched=["melissa"])]) == []
 
 
 def test_the_same_name_counts_more_than_its_nickname() -> None:
@@ -126,6 +130,20 @@ def test_a_part_of_a_name_counts_from_half_of_it_without_titles_or_from_two_word
     assert found("dr anna bergman", "anna")
     assert not found("bea anna bergman", "anna")
     assert found("anna maria sofia carla falk", "anna", "falk")
+
+
+def test_how_much_a_query_is_about_each_name() -> None:
+    """Less about a name within one that was found, a beginning of a longer one, and a word that several names have."""
+    both = exact("ana falk", how="alias", matched=["anna falk"])
+    similar = [exact(key, how="similar", matched=["bea"], bearers=2) for key in ("bea bergman", "bea holm")]
+    begun = exact("carola lind", how="prefix", matched=["caro"])
+    seeds = resolve(
+        spelled("Did Anna Falk and Bea meet Caro in Oslo?"),
+        [exact("anna"), exact("anna falk"), both, exact("oslo"), *similar, begun],
+    )
+    scores = {seed.key: round(seed.score * 2**0.5, 3) for seed in seeds}
+    assert scores == {"anna falk": 1.414, "ana falk": 1.344, "oslo": 1.0, "carola lind": 0.25, "bea bergman": 0.125,
+                      "bea holm": 0.125, "anna": 0.1}  # fmt: skip
 
 
 def test_a_query_starts_from_no_more_than_eight_entities() -> None:
