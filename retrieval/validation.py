@@ -19,6 +19,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from graph.names import MARKS
 from retrieval.error_messages import invalid_input
 from retrieval.errors import InvalidInput, InvalidMemory
 from retrieval.types.memory import MAX_BATCH, MemoryId, MemoryInput
@@ -26,6 +27,9 @@ from retrieval.types.search import Filters
 
 T = TypeVar("T")
 Parsed = MemoryInput | InvalidInput
+
+LETTER = rf"(?:\w|(?![\u0300-\u036f\u3099\u309a\ufe00-\ufe0f])[{MARKS}])"
+"""A letter, digit or vowel sign of a name; no mark of a decomposed letter, as "ü" and "u\u0308" look the same."""
 
 MAX_NESTING = 100
 """Deepest nesting of lists and objects in free JSON; parsers of responses stop at 1,000."""

@@ -16,6 +16,7 @@ from classifier.intents import Intent
 from classifier.weights import Weightings
 from retrieval.errors import InvalidInput
 from retrieval.types.search import MAX_HOPS, Leg
+from retrieval.validation import LETTER
 
 RecipeWeights = dict[Leg, Annotated[float, Meta(ge=0, le=1_000)]]
 SmoothingConstant = Annotated[float, Meta(ge=1, le=1_000)]
@@ -32,7 +33,7 @@ ModelName = Annotated[str, Meta(min_length=1, max_length=128)]
 _ADDED = {"bm25_k1": 1.2, "bm25_b": None}
 """Parameters that fingerprints leave out at these values: gate reports from before they existed stay valid."""
 
-_NAME = re.compile(r"[\w.:+\-]{1,100}")
+_NAME = re.compile(rf"(?:{LETTER}|[.:+\-]){{1,100}}")
 _VERSION = re.compile(r"[1-9][0-9]{0,8}")
 
 

@@ -23,9 +23,9 @@ from retrieval.types.namespace import (
     NamespaceReceipt,
     NamespaceSettings,
 )
-from retrieval.validation import check_names
+from retrieval.validation import LETTER, check_names
 
-_NAME = re.compile(r"[\w.:@+\-]{1,128}")
+_NAME = re.compile(rf"(?:{LETTER}|[.:@+\-]){{1,128}}")
 
 CURRENT: LiteralString = """
     ns, settings::text, next_doc, generation,

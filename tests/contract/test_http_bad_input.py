@@ -281,12 +281,19 @@ async def test_a_namespace_has_no_profile_without_a_name(client: httpx.AsyncClie
 
 async def test_bad_namespaces(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """An invalid name is a 422, on reads and writes."""
-    for name in ("a" * 300, "a%2Fb", "a%20b", "a%00", "a%0A", "%F0%9F%98%80", "%ff"):
+    for name in ("a" * 300, "a%2Fb", "a%20b", "a%00", "a%0A", "%F0%9F%98%80", "%ff", "u%CC%88"):
         with subtests.test(name=name):
             assert _locs(problem_of(await client.get(f"/v1/namespaces/{name}"), 422)) == [["namespace"]]
             body = {"memories": [{"text": "x"}]}
             problem_of(await client.post(f"/v1/namespaces/{name}/memories", json=body), 422)
     assert [found["name"] for found in (await client.get("/v1/namespaces")).json()["namespaces"]] == ["a"]
+
+
+@pytest.mark.parametrize("name", ["परिवार", "ครอบครัว", "குடும்பம்", "عَائِلَة", "家族の記録", "Müller"])
+async def test_names_are_of_any_script(client: httpx.AsyncClient, name: str) -> None:
+    assert (await client.put(f"/v1/namespaces/{name}", json={})).json()["name"] == name
+    stored = await client.put(f"/v1/profiles/{name}", json={})
+    assert stored.is_success, stored.text
 
 
 async def test_namespaces_that_a_path_loses_are_refused_on_writing(client: httpx.AsyncClient) -> None:
