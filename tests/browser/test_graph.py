@@ -25,6 +25,18 @@ LABELS = """{
 }"""
 """Keeps the texts that were drawn last on a canvas, with their places in its pixels."""
 
+PLACES = """(element, names) => names.map((name) => {
+    const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+    while (!texts.nextNode().data.includes(name));
+    const range = document.createRange();
+    const start = texts.currentNode.data.indexOf(name);
+    range.setStart(texts.currentNode, start);
+    range.setEnd(texts.currentNode, start + name.length);
+    const { left, top } = range.getBoundingClientRect();
+    return left + 10_000 * top;
+})"""
+"""Where words of an element's text are shown: by line, then from the left."""
+
 
 def tab_to(page: Page, target: Locator) -> None:
     """Press Tab until something has the focus."""
@@ -73,6 +85,25 @@ def test_the_way_of_an_answer_is_shown(console: Console) -> None:
     shown = page.locator(".panel", has=page.get_by_role("heading", name="How the memory was found"))
     for name in names:
         expect(shown).to_contain_text(name)
+
+
+def test_names_that_are_written_from_the_right_stand_in_their_order(console: Console) -> None:
+    names = ["نور", "ليلى", "جمعية أصدقاء مكتبة الإسكندرية القديمة"]
+    relations = [{"source": "Google", "type": "employs", "target": names[0]},
+                 {"source": names[1], "type": "works_at", "target": "Siemens"}]  # fmt: skip
+    memory = {"id": "m", "text": "Two are employed.", "entities": [{"name": names[2]}], "relations": relations}
+    httpx.post(f"{console.url}/v1/namespaces/right/memories", json={"memories": [memory]}).raise_for_status()
+    console.page.add_init_script(LABELS)
+    page = console.open(f"graph?path={quote(names[0])}|{quote(names[1])}&memory=m", namespace="right")
+    way = page.locator(".panel", has=page.get_by_role("heading", name="How the memory was found"))
+    expect(way).to_contain_text("m")
+    first, second = way.evaluate(PLACES, names[:2])
+    assert first < second
+    page.wait_for_function("labels.some(({ text }) => text === '\u2068جمعية أصدقاء مكتبة الإس…\u2069')")
+    page = console.open("memories/m", namespace="right")
+    expect(page.locator(".facts")).to_contain_text("Siemens")
+    places = page.locator(".facts dd").last.evaluate(PLACES, ["employs", *names[:2], "works_at"])
+    assert places == sorted(places)
 
 
 def test_how_two_entities_are_connected(console: Console) -> None:

@@ -188,7 +188,12 @@ function Way({ namespace, names, memory }: { namespace: string; names: string[];
     <section class="panel">
       <h2>How the memory was found</h2>
       <p>
-        {["question", ...names].join(" → ")} →{" "}
+        question →{" "}
+        {names.map((name) => (
+          <>
+            <bdi>{name}</bdi> →{" "}
+          </>
+        ))}
         {memory ? <a href={href(namespace, "memories", memory)}>{memory}</a> : "memory"}
       </p>
     </section>

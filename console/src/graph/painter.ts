@@ -187,9 +187,10 @@ export class Painter {
   }
 }
 
+/** Isolated, as an Arabic name has its ellipsis on the left. */
 function shortened(name: string): string {
   const letters = [...name];
-  return letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("").trimEnd()}…` : name;
+  return `\u2068${letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("").trimEnd()}…` : name}\u2069`;
 }
 
 /** Edges are highlighted between neighbours on a path, and from the entity under the pointer. */

@@ -99,7 +99,15 @@ function Facts({ namespace, memory }: { namespace: string; memory: Memory }) {
     ["Position", position],
     ["Tags", tags.join(", ")],
     ["Entities", memory.entities.length > 0 && <EntityLinks namespace={namespace} entities={memory.entities} />],
-    ["Relations", memory.relations.map(({ source, type, target }) => `${source} ${type} ${target}`).join(", ")],
+    [
+      "Relations",
+      memory.relations.length > 0 &&
+        memory.relations.map(({ source, type, target }, i) => (
+          <div key={i}>
+            <bdi>{source}</bdi> {type} <bdi>{target}</bdi>
+          </div>
+        )),
+    ],
     ["Metadata", Object.keys(metadata).length > 0 && <code>{JSON.stringify(metadata)}</code>],
   ];
   return (
