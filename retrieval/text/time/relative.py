@@ -42,6 +42,7 @@ _NO_TIME_AFTER = frozenset(
     + words("first second third fourth other another some any given next following previous good black easter")
 )  # a weekday that is spoken of, one of several, or a holiday
 _MOST_MONTHS = 12
+_NEAR_YEARS = 10  # "last May 2000 people came" is of no year 2000
 
 
 def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool = False) -> Stretch | None:
@@ -160,8 +161,10 @@ def _dated(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     elif tokens.low(at) not in MONTHS and tokens.low(at) not in SEASONS:
         return None
     date = date_at(tokens, at, now)
-    if date is None or date.start is None or not date.yearless:
-        return date if date and date.start else None
+    if date is None or date.start is None:
+        return None
+    if not date.yearless:
+        return date if abs(date.start.year - now.year) <= _NEAR_YEARS else None
     ahead = date.start.replace(year=now.year) - midnight(now)
     return date_at(tokens, at, now, year=now.year + step * (step * ahead <= timedelta(0)))
 
