@@ -185,10 +185,10 @@ def _is_short_for(spelled: Spellings, row: EntityCandidate, present: Counter[str
 def _only_bearer(spelled: Spellings, row: EntityCandidate, present: Counter[str]) -> str | None:
     """The nickname in the query that can only mean the given name of `row`."""
     given = row.key.partition(" ")[0]
-    if not row.is_name or present[given] > 1:
+    if present[given] > 1:
         return None
-    said = [of for means, of in spelled.variants.values() if means == "nickname" and given in FORMAL_NAMES.get(of, ())]
-    return next((of for of in said if present.keys() & FORMAL_NAMES[of] == {given}), None)
+    said = (of for _, of in spelled.variants.values())
+    return next((of for of in said if present.keys() & FORMAL_NAMES.get(of, ()) == {given}), None)
 
 
 def _similar_share(spelled: Spellings, row: EntityCandidate, bearers: dict[str, int]) -> float:
