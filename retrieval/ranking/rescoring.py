@@ -102,7 +102,7 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
     """
     bm25 = candidates.rankings.get(Leg.BM25)
     terms = None if bm25 is None else bm25.terms
-    if not weight or terms is None or not terms.period_docs.size:
+    if terms is None or not terms.period_docs.size:
         return rescored
     docs, period_docs = np.array(candidates.docs), terms.period_docs
     nearest = np.minimum(period_docs.searchsorted(docs), period_docs.size - 1)  # may be all memories: no set
