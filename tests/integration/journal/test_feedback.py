@@ -218,7 +218,8 @@ async def test_memories_of_another_namespace_do_not_exist(records: JournalServic
 
 async def test_missed_memories_may_be_judged(records: JournalService) -> None:
     """They were not shown, which is what the judgement says."""
-    assert (await records.add_feedback("n", said(clicked=[], relevant=["c"], shown=["a"]))).stored
+    for judged in ({"relevant": ["c"]}, {"irrelevant": ["c"]}, {"ratings": {"c": 0.5}}):
+        assert (await records.add_feedback("n", said(clicked=[], shown=["a"], **judged))).stored
 
 
 async def test_a_logged_search_says_what_the_caller_leaves_out(records: JournalService, pool: Pool) -> None:
@@ -286,7 +287,7 @@ async def test_a_search_is_judged_once_however_often_it_is_spoken_of(records: Jo
     shown = ["c", "a", "b"]
     await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=["b"], relevant=["a"]))
     await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=["c"], ratings={"a": 0.25}))
-    await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=[], irrelevant=["b"]))
+    await records.add_feedback("n", said(search_id="s1", shown=shown, clicked=[], irrelevant=["b", "c"]))
     await records.add_feedback("n", said(search_id="s2", shown=shown, relevant=["c"]))
     await records.add_feedback("n", said(shown=shown, clicked=[], relevant=["a"]))
     await records.add_feedback("n", said(shown=shown, clicked=[], irrelevant=["a"]))
