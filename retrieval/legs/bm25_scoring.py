@@ -123,7 +123,7 @@ def weigh(
         k1=k1,
         b=length_penalty(average) if b is None else b,
         period_docs=period_docs,
-        timeliness=period_weight * _idf(found.memories, period_docs.size) if period_docs.size else 0.0,
+        timeliness=period_weight * _idf(found.memories, period_docs.size),
     )
 
 
