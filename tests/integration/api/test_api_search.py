@@ -60,6 +60,8 @@ async def test_every_mode(client: httpx.AsyncClient, subtests: pytest.Subtests) 
                 assert datetime.fromisoformat(result["created_at"]).tzinfo is not None
                 assert len(result["snippet"]) <= 240
     assert {leg for result in results for leg in result["legs"]} == {Leg.GRAPH.value}
+    weighed = await _search(client, weights={"vector": 0.0, "bm25": 1.0, "graph": 0.0}, explain=True)
+    assert weighed["explanation"]["legs"].keys() == {Leg.BM25.value}, "a leg without weight does not run"
 
 
 async def test_every_filter(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
