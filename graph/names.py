@@ -112,6 +112,15 @@ def without_ending(name: str) -> str:
     return _ENDING.sub("", name)
 
 
+def is_unspaced(name: str) -> bool:
+    """Whether a name has no boundaries in a text: particles and other words follow it without a space.
+
+    >>> is_unspaced("李明"), is_unspaced("明"), is_unspaced("Ann")
+    (True, False, False)
+    """
+    return len(name) > 1 and RUN.fullmatch(name) is not None
+
+
 def name_tokens(key: str) -> tuple[str, ...]:
     """The distinct words of a key, in order, each at most 64 characters."""
     return tuple(dict.fromkeys(sys.intern(piece[:MAX_TOKEN_CHARS]) for piece in key.split()))

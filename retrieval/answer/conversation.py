@@ -41,8 +41,10 @@ _REFERENCES = frozenset(
         "too either neither another others",
     )
 )
-_UNSPACED_REFERENCE = re.compile("[他她它这這那其彼]|それ|その|そこ|これ|この|เขา|เธอ|มัน|นั้น|นี้")
 """Words that stand for something said before."""
+
+_UNSPACED_REFERENCE = re.compile("[他她它这這那其彼]|それ|その|そこ|これ|この|เขา|เธอ|มัน|นั้น|นี้")
+"""The same in scripts without spaces."""
 
 
 class Conversation:

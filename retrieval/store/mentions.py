@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import LiteralString
 
-from graph.names import HAN_KANA, HANGUL, RUN, SOUTH_EAST_ASIAN, entity_id, normalize, singular_key
+from graph.names import HAN_KANA, HANGUL, SOUTH_EAST_ASIAN, entity_id, is_unspaced, normalize, singular_key
 from postgres.arrays import array_text
 from postgres.connection import Connection, fetch
 
@@ -61,7 +61,7 @@ async def said_and_mentioned(
     key, meant = normalize(name), {"ns": ns, "family": array_text(family)}
     keys = {key, *(other for (other,) in await fetch(conn, _KEYS, meant))}
     written = {
-        "phrases": _written([each for each in keys if " " in each or _is_run(each)]),
+        "phrases": _written([each for each in keys if " " in each or is_unspaced(each)]),
         "word": _written([key]),
         "singular": entity_id(singular_key(key)),
     }
@@ -77,11 +77,6 @@ def _written(keys: Collection[str]) -> str | None:
 
 def _pattern(key: str) -> str:
     parts = list(map(re.escape, key.split()))
-    if _is_run(key):
+    if is_unspaced(key.replace(" ", "")):
         return r"\W*".join(parts)
     return _EDGE + r"\W+".join(parts) + _EDGE
-
-
-def _is_run(key: str) -> bool:
-    """Whether a name has no boundaries in a text: particles and other words follow it without a space."""
-    return len(key) > 1 and RUN.fullmatch(key.replace(" ", "")) is not None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from graph.names import RUN, normalize
+from graph.names import is_unspaced, normalize
 from graph.stopwords import ORDINARY_NAMES, STOP_WORDS
 from retrieval.text.characters import fold
 
@@ -40,7 +40,7 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
 
 def _is_said(name: str, said: str) -> bool:
     """Whether a text says a name; in a script without spaces anything may precede and follow it."""
-    return f" {name} " in said or (len(name) > 1 and RUN.fullmatch(name) is not None and name in said)
+    return f" {name} " in said or (is_unspaced(name) and name in said)
 
 
 def _is_part_of_names(name: str, named: Iterable[str], said: str) -> bool:
