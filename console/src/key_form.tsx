@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { ApiError, call, rememberKey } from "./api";
 
@@ -7,7 +7,7 @@ export function KeyForm({ onAccepted }: { onAccepted: () => void }) {
   const [key, setKey] = useState("");
   const [error, setError] = useState("");
   const field = useRef<HTMLInputElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     try {

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { type Memory, type MemoryInput, call, within } from "../api";
 import { useLoaded } from "../loading";
@@ -67,9 +67,10 @@ function MemoryForm({ before, action, onSubmit, onCancel }: FormProps) {
   const [error, setError] = useState<Error>();
   const [isBusy, setIsBusy] = useState(false);
   const text = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => text.current?.focus(), []);
+  // Layout effects, as somebody may go to another field or leave the page before the next frame.
+  useLayoutEffect(() => text.current?.focus(), []);
   const isChanged = Object.entries(before).some(([name, value]) => values[name as keyof Values] !== value);
-  useEffect(() => {
+  useLayoutEffect(() => {
     setUnsaved(isChanged);
     return () => setUnsaved(false);
   }, [isChanged]);
@@ -210,7 +211,7 @@ interface MaySupersedeProps {
 function MaySupersede({ namespace, added, onStored }: MaySupersedeProps) {
   const [replaced, setReplaced] = useState<string[]>([]);
   const title = useRef<HTMLHeadingElement>(null);
-  useEffect(() => title.current?.focus(), []);
+  useLayoutEffect(() => title.current?.focus(), []);
   const { data, error } = useLoaded((signal) => readWhole(namespace, added.may_supersede ?? [], signal), [added.id]);
   const replace = async (id: string): Promise<void> => {
     const path = within(namespace, "memories", added.id);

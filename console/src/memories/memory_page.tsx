@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { type Memory, within } from "../api";
 import { dayAndTime } from "../format";
@@ -43,7 +43,7 @@ export function MemoryPage({ namespace, id, onChanged }: Props) {
   };
   const edit = useRef<HTMLButtonElement>(null);
   const wasEdited = useRef(false);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (wasEdited.current && !isEdited) edit.current?.focus();
     wasEdited.current = isEdited;
   }, [isEdited]);
