@@ -19,7 +19,7 @@ from retrieval.documents.readers import MAX_CPU_S
 from retrieval.documents.reading import Reading, check_length
 from retrieval.documents.splitting import Structure, title_in
 from retrieval.errors import InvalidInput
-from retrieval.imports.files import FilePart
+from retrieval.imports.files import FilePart, decode_declared
 
 Form = Literal[
     "text", "markdown", "code", "table", "html", "notebook", "pdf", "word", "workbook", "slides", "odt", "ods", "odp",
@@ -221,7 +221,7 @@ def _decoded(content: bytes, media_type: str | None, form: Form) -> tuple[str, s
     encoding, errors = (encoding, "strict") if encoding else FilePart(name="", file=BytesIO(content)).encoding
     told = "convert it to UTF-8, or name its encoding in the media type, as in `text/plain; charset=iso-8859-2`"
     try:
-        text = content.decode(encoding, errors)
+        text = decode_declared(content, encoding, errors)
         text.encode()  # some encodings can express half a surrogate pair
     except (LookupError, UnicodeError) as exc:
         raise InvalidInput(f"cannot be read in the encoding {encoding}: {exc}; {told}") from exc

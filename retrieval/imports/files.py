@@ -236,6 +236,18 @@ class FilePart:
         yield decoder.decode(b"", final=True)
 
 
+def decode_declared(content: bytes, encoding: str, errors: str = "strict") -> str:
+    """The text of bytes in the encoding that their file declares.
+
+    Raises:
+        LookupError: there is no such encoding, or it is one of host names, which reads longer texts in quadratic time.
+        UnicodeError: the bytes are not of it.
+    """
+    if codecs.lookup(encoding).name in ("idna", "punycode"):
+        raise LookupError(f"encoding of host names: {encoding}")
+    return content.decode(encoding, errors)
+
+
 def _latin1(error: UnicodeError) -> tuple[str, int]:
     """The five bytes that Windows-1252 does not define, as ISO 8859-1 has them."""
     if not isinstance(error, UnicodeDecodeError):

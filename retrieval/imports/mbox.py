@@ -17,7 +17,7 @@ from email.utils import getaddresses, parsedate_to_datetime
 from html.parser import HTMLParser
 
 from retrieval.errors import InvalidInput
-from retrieval.imports.files import ImportFile
+from retrieval.imports.files import ImportFile, decode_declared
 from retrieval.imports.records import (
     ImportContext,
     Records,
@@ -220,7 +220,7 @@ def _text(part: Message) -> str:
     payload = part.get_payload(decode=True)
     data = payload if isinstance(payload, bytes) else b""
     try:
-        return data.decode(str(part.get_content_charset() or "utf-8"))
+        return decode_declared(data, str(part.get_content_charset() or "utf-8"))
     except (LookupError, ValueError):
         return data.decode("cp1252", "trivet.latin1")
 

@@ -151,6 +151,12 @@ def test_broken_headers_and_unknown_charsets_are_read_as_they_are() -> None:
     assert memory.session_id is not None
 
 
+def test_mails_are_not_read_in_the_encoding_of_host_names() -> None:
+    """It would take days for a long one."""
+    read = mail("Content-Type: text/plain; charset=punycode\nContent-Transfer-Encoding: base64", "dGVhLWJh")
+    assert read.texts == ["tea-ba"]
+
+
 @pytest.mark.parametrize(
     ("sender", "name", "address"),
     [
