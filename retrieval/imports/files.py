@@ -83,16 +83,19 @@ class ImportFile:
     @cached_property
     def _archive(self) -> zipfile.ZipFile:
         try:
-            return zipfile.ZipFile(self._file)
+            archive = zipfile.ZipFile(self._file)
         except _BROKEN_ZIP as exc:
             raise InvalidInput(f"the zip cannot be opened: {exc}") from exc
+        if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
+            raise InvalidInput(f"the zip unpacks to more than {MAX_UNPACKED_BYTES // 1024**3} GiB")
+        return archive
 
     @cached_property
     def members(self) -> list[str]:
         """The names in the zip, sorted, numbers by value, without what macOS's Finder adds; empty for a file.
 
         Raises:
-            InvalidInput: the zip is damaged.
+            InvalidInput: the zip is damaged, or unpacks to too many bytes.
         """
         names = self._archive.namelist() if self.is_zip else []
         return sorted((name for name in names if not name.startswith("__MACOSX/")), key=_by_number)
@@ -173,8 +176,6 @@ class FilePart:
             raise InvalidInput("is compressed in an unusual way")
         if info.file_size > max(_FREE_BYTES, MAX_RATIO * info.compress_size):
             raise InvalidInput(f"unpacks to more than {MAX_RATIO} times its size")
-        if sum(member.file_size for member in self.archive.infolist()) > MAX_UNPACKED_BYTES:
-            raise InvalidInput(f"the zip unpacks to more than {MAX_UNPACKED_BYTES // 1024**3} GiB")
         try:
             return io.BufferedReader(_Member(self.archive.open(info)))
         except _BROKEN_ZIP as exc:

@@ -20,6 +20,7 @@ from retrieval.imports.records import ImportContext, content_id, source_id
 from retrieval.lifecycle.export import ExportHeader, header_line
 from retrieval.types.namespace import NamespaceSettings
 from tests import exports
+from tests.counting import calls
 from tests.exports import EXPORTS, as_json, claude_conversation, talk, zipped
 from tests.importing import Imported
 
@@ -46,6 +47,16 @@ def test_members_of_zips_may_have_another_encoding() -> None:
     read = Imported(zipped({"conversations.json": export.decode().encode("utf-16")}))
     assert read.memories == Imported(export).memories
     assert read.notes["files read as utf-16"] == 1
+
+
+def test_twice_the_members_of_a_zip_are_twice_the_work() -> None:
+    """Slack's exports have a file per channel and day."""
+
+    def opened(count: int) -> int:
+        source = ImportFile(io.BytesIO(zipped({f"a/{number}.json": b"[]" for number in range(count)})))
+        return calls(lambda: [part.open() for part in source.parts("*.json")])
+
+    assert opened(400) < 2.5 * opened(200)
 
 
 def test_a_few_broken_bytes_do_not_turn_a_file_into_latin() -> None:
