@@ -144,7 +144,7 @@ class ImportFile:
 
 def _by_number(name: str) -> list[str | int]:
     """The sort key of a name: "chat.json" comes before "chat [part 2].json" and "chat [part 10].json"."""
-    parts = re.split("([0-9]+)", name.rpartition(".")[0] or name)
+    parts = re.split("([0-9]{1,4000})", name.rpartition(".")[0] or name)
     return [int(part) if place % 2 else part for place, part in enumerate(parts)]
 
 

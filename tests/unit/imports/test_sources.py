@@ -59,6 +59,14 @@ def test_twice_the_members_of_a_zip_are_twice_the_work() -> None:
     assert opened(400) < 2.5 * opened(200)
 
 
+def test_a_member_of_a_zip_may_have_any_number_in_its_name() -> None:
+    names = {f"{'9' * 5_000}.json": "second", "1.json": "first"}
+    assert Imported(zipped({name: as_json([{"text": text}]) for name, text in names.items()})).texts == [
+        "first",
+        "second",
+    ]
+
+
 def test_a_few_broken_bytes_do_not_turn_a_file_into_latin() -> None:
     text = CHAT * 40
     read = Imported(text.encode() + b"30/01/2024, 21:51 - N\xfa: caf\xe9\n")
