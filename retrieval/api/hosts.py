@@ -1,7 +1,8 @@
 """Which hosts and origins a request may name; without a key, this keeps web pages out.
 
 A web page can reach a server on loopback in two ways: under its own host name, made to resolve to 127.0.0.1 (DNS
-rebinding), which the browser sends as `Host`, and by cross-origin requests, which carry its origin as `Origin`.
+rebinding), which the browser sends as `Host`, and by cross-origin requests, which carry its origin as `Origin`. What a
+page embeds carries none, only `Sec-Fetch-Site`; the page learns from it whether the answer was an error.
 """
 
 from __future__ import annotations
@@ -15,11 +16,17 @@ from litestar.types import HTTPScope
 from retrieval.api.problems import problem
 from retrieval.settings import Settings
 
+_PAGES = ("/", "/docs")
+"""What pages of other origins may link to."""
+
+_OWN_SITES = frozenset({"none", "same-origin"})
+"""Values of `Sec-Fetch-Site`: the reader opens an address, or this server's own page asks."""
+
 _AUTHORITY = re.compile(r"(\[[\da-f:.]+\]|[^:\[\]]+)(:\d*)?")
 
 
 class HostCheck:
-    """Checks `Host` and `Origin` of requests.
+    """Checks `Host`, `Origin` and `Sec-Fetch-Site` of requests.
 
     Allows loopback names, the address that the server listens on, and `TRIVET_ALLOWED_HOSTS`; with a key but without
     that setting, any host. A request without these headers does not come from a web page.
@@ -43,6 +50,9 @@ class HostCheck:
         for origin in () if self._has_key else _values(scope, b"origin"):
             if origin.partition("://")[2] not in hosts:
                 return problem(403, f"Without a key, pages of {origin!r} may not use this server")
+        sites = () if self._has_key or scope["path"] in _PAGES else _values(scope, b"sec-fetch-site")
+        if not _OWN_SITES.issuperset(sites):
+            return problem(403, "Without a key, pages of other origins may not use this server")
         return None
 
     def _answers(self, name: str) -> bool:

@@ -74,12 +74,16 @@ async def test_without_a_key_no_page_of_another_origin_is_let_in(database_url: s
             problem_of(await client.get(NAMESPACES, headers={**own, "origin": origin}), 403)
         for origin in ("http://localhost:8321", "https://LOCALHOST:8321"):  # a proxy may speak TLS
             assert (await client.get(NAMESPACES, headers={**own, "origin": origin})).status_code == 200
+        # What a page embeds has no origin, yet tells the page whether it is there.
+        for site, answer in (("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)):
+            assert await status(client, own["host"], **{"sec-fetch-site": site}) == answer
+            assert await status(client, own["host"], "/docs", **{"sec-fetch-site": site}) == 200, "a link leads there"
         text = {**own, "content-type": "text/plain"}
         for path in ("/v1/namespaces/a/memories", "/v1/namespaces/a/memories/bulk"):
             problem_of(await client.post(path, content=b'{"memories": [{"text": "x"}]}', headers=text), 415)
     async with served(database_url, api_key="k") as client:
         headers = {**own, "origin": "https://app.example", "authorization": "Bearer k"}
-        assert (await client.get(NAMESPACES, headers=headers)).status_code == 200
+        assert (await client.get(NAMESPACES, headers={**headers, "sec-fetch-site": "cross-site"})).status_code == 200
 
 
 @pytest.mark.parametrize(("head", "status"), [("", 200), ("Host: localhost\r\nHost: evil.example\r\n", 421)])
