@@ -149,9 +149,10 @@ class RemoteEmbedder(Embedder):
         return self._failed(f"answered {answer.status_code}{f': {said}' if said else ''}")
 
     def _failed(self, what: str) -> EmbeddingFailed:
-        # Some providers repeat a rejected key in the message.
-        shown = what.replace(self._key, "***") if self._key else what
-        return EmbeddingFailed(f"the embedding provider {self._provider} {shown[:MOST_MESSAGE_CHARS]}")
+        # Some providers repeat a rejected key in the message, or half an emoji of a text. Terminals show it, too.
+        shown = (what.replace(self._key, "***") if self._key else what)[:MOST_MESSAGE_CHARS]
+        printable = "".join(char if char.isprintable() else "\ufffd" for char in shown)
+        return EmbeddingFailed(f"the embedding provider {self._provider} {printable}")
 
 
 class _Protocol(NamedTuple):
@@ -252,9 +253,10 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
 
 def _message(answer: httpx.Response) -> str:
     """The message of an error: `error.message` from OpenAI and Google, `error` from Ollama."""
+    text = answer.content.decode(errors="replace")
     try:
         body = answer.json()
-    except ValueError:
-        return answer.text
+    except (ValueError, RecursionError):
+        return text
     error = body.get("error") if isinstance(body, dict) else body
-    return str(error.get("message") if isinstance(error, dict) else error or answer.text)
+    return str(error.get("message") if isinstance(error, dict) else error or text)

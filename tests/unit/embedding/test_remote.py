@@ -154,6 +154,25 @@ async def test_what_is_refused_is_not_sent_again(provider: Provider) -> None:
     assert (len(provider.received), wrong in repr(raised.value)) == (1, False)
 
 
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (rb'{"error": {"message": "not \ud83d\u001b[2J of \u202ea"}}', "not \ufffd\ufffd[2J of \ufffda"),
+        (b"caf\xe9", "caf\ufffd"),
+        (b"[" * 100_000, "[" * 250),
+    ],
+    ids=["characters", "bytes", "depth"],
+)
+async def test_whatever_a_provider_says_can_be_passed_on(
+    provider: Provider, embedder: RemoteEmbedder, content: bytes, told: str
+) -> None:
+    """Half an emoji cannot be sent, and the search would fail with its leg."""
+    provider.replies = [Reply(400, content, {"content-type": "application/json; charset=punycode"})]
+    with pytest.raises(EmbeddingFailed) as raised:
+        await embedder.embed_query("boat")
+    assert str(raised.value).startswith(f"the embedding provider openai answered 400: {told}")
+
+
 async def test_vectors_of_another_length_are_refused(provider: Provider, embedder: RemoteEmbedder) -> None:
     provider.dimensions = 768
     with pytest.raises(EmbeddingFailed, match=r"gives vectors of 768 numbers, and the database has room for 384"):
