@@ -36,6 +36,10 @@ REQUESTS_AT_ONCE = 4
 
 QUERY_TIMEOUT_S = 10.0
 DOCUMENTS_TIMEOUT_S = 60.0
+"""Longest silence of the provider; its whole answer may take twice as long."""
+
+MOST_ANSWER_BYTES = 32 * 1024**2
+"""Longest answer that is read: vectors of 4,096 numbers for `BATCH_TEXTS` texts take 10 MB."""
 
 PAUSES_S = (0.5, 1.0, 2.0, 4.0)
 """Pauses before each further attempt with documents."""
@@ -116,13 +120,21 @@ class RemoteEmbedder(Embedder):
     async def _answer(self, texts: Sequence[str], *, is_query: bool, timeout_s: float) -> httpx.Response:
         """The provider's answer, whatever its status; raises EmbeddingFailed if there is none."""
         body = self._protocol.request(self._model, texts, is_query)
+        asked = self._client.stream("POST", self._url, json=body, timeout=timeout_s)
+        content = bytearray()
         try:
-            answer = await self._client.post(self._url, json=body, timeout=timeout_s)
-        except (httpx.HTTPError, httpx.InvalidURL) as exc:
-            self._is_silent = isinstance(exc, httpx.TimeoutException)
+            async with asyncio.timeout(2 * timeout_s), asked as answer:
+                async for piece in answer.aiter_bytes():
+                    content += piece
+                    if len(content) > MOST_ANSWER_BYTES:
+                        raise self._failed(f"answered with more than {MOST_ANSWER_BYTES:,} bytes")
+        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as exc:
+            self._is_silent = isinstance(exc, httpx.TimeoutException | TimeoutError)
             raise self._failed(f"does not answer at {self._url} ({str(exc) or type(exc).__name__})") from exc
         self._is_silent = False
-        return answer
+        # The content is decoded already: of the headers, none may be kept that says how it was encoded.
+        kept = {name: value for name, value in answer.headers.items() if name == "retry-after"}
+        return httpx.Response(answer.status_code, headers=kept, content=bytes(content))
 
     def _vectors(self, answer: httpx.Response, count: int) -> NDArray[np.float32]:
         """The unit vectors of an answer, shape (count, DIMENSIONS)."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -171,6 +173,37 @@ async def test_whatever_a_provider_says_can_be_passed_on(
     with pytest.raises(EmbeddingFailed) as raised:
         await embedder.embed_query("boat")
     assert str(raised.value).startswith(f"the embedding provider openai answered 400: {told}")
+
+
+async def test_an_answer_is_read_up_to_a_limit(
+    provider: Provider, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or a provider could fill the server's memory by a small file."""
+    monkeypatch.setattr(remote, "MOST_ANSWER_BYTES", 100_000)
+    provider.replies = [Reply(200, gzip.compress(bytes(100_001)), {"content-encoding": "gzip"})]
+    with pytest.raises(EmbeddingFailed, match="more than 100,000 bytes"):
+        await embedder.embed_query("boat")
+    assert (await embedder.embed_query("boat")).shape == (384,)
+
+
+async def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", 0.3)
+
+    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with closing(writer):
+            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n")
+            for _ in range(100):
+                writer.write(b" ")
+                await asyncio.sleep(0.01)
+
+    async with await asyncio.start_server(drip, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        embedder = RemoteEmbedder(provider.settings("openai", embedding_url=f"http://{host}:{port}"))
+        with pytest.raises(EmbeddingFailed, match="does not answer"):
+            await embedder.embed_query("boat")
+        await embedder.aclose()
 
 
 async def test_vectors_of_another_length_are_refused(provider: Provider, embedder: RemoteEmbedder) -> None:
