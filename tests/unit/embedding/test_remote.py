@@ -191,7 +191,7 @@ async def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", 0.3)
 
-    async def drip(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with closing(writer):
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n")
             for _ in range(100):
