@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from retrieval.cli.output import beginning, numbers, printable, say
+from retrieval.cli.output import beginning, in_a_line, numbers, printable, say
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.packs import evidence_held
 from retrieval.types.search import ContextResponse, Leg, SearchResult
@@ -65,7 +65,7 @@ def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
             rows.append([item.citation, *"-" * (1 + len(Leg)), star, f"(comes with {citations[str(item.needed_by)]})"])
             continue
         legs = [str(result.legs[leg].rank) if leg in result.legs else "-" for leg in Leg]
-        text = beginning(printable(result.text).replace("\n", " "))  # all of it is in the pack below
+        text = beginning(in_a_line(result.text))  # all of it is in the pack below
         rows.append([item.citation, str(result.fused.rank), *legs, star, text])
     return rows
 

@@ -6,7 +6,7 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import confirm, console, print_json, printable, say
+from retrieval.cli.output import confirm, console, in_a_line, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
 from retrieval.types.memory import ForgetReceipt, ForgetRequest
@@ -48,7 +48,7 @@ def command(
     to = console()
     say(to, f"{len(receipt.deleted)} {'would be deleted' if dry_run else 'deleted'}")
     if dry_run and receipt.deleted:
-        say(to, "  " + printable(" ".join(receipt.deleted)), "dim")
+        say(to, "  " + in_a_line(" ".join(receipt.deleted)), "dim")
     if receipt.mentioned_by:
         say(to, f"{len(receipt.mentioned_by)} of others mention {printable(speaker or '')} and are still there:")
-        say(to, "  " + printable(" ".join(receipt.mentioned_by)), "dim")
+        say(to, "  " + in_a_line(" ".join(receipt.mentioned_by)), "dim")

@@ -7,7 +7,7 @@ import msgspec
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import console, print_json, printable, say
+from retrieval.cli.output import console, in_a_line, print_json, printable, say
 from retrieval.settings import Settings
 
 
@@ -26,4 +26,4 @@ def command(memory_id: str, namespace: str, settings: Settings, as_json: bool) -
     for name, value in msgspec.to_builtins(memory).items():
         if name != "text" and value not in (None, [], {}):
             shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-            say(to, printable(f"{name}: {shown}"), "dim")
+            say(to, in_a_line(f"{name}: {shown}"), "dim")

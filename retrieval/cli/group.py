@@ -109,7 +109,9 @@ def _told_as_failures() -> Iterator[None]:
     except Exception as exc:
         if os.environ.get("TRIVET_LOG_LEVEL") == "debug":
             raise
-        raise click.ClickException(message_of(exc)) from exc
+        from retrieval.cli.output import printable  # its libraries take a while
+
+        raise click.ClickException(printable(message_of(exc))) from exc
 
 
 def message_of(exc: Exception) -> str:

@@ -6,7 +6,7 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import console, print_json, printable, say, say_memory
+from retrieval.cli.output import console, in_a_line, print_json, say, say_memory
 from retrieval.settings import Settings
 from retrieval.types.memory import superseded_ids
 
@@ -25,4 +25,4 @@ def command(memory_id: str, namespace: str, settings: Settings, as_json: bool) -
     for memory in history.memories:
         say_memory(to, memory)
         if memory.supersedes is not None:
-            say(to, printable(f"  supersedes {', '.join(superseded_ids(memory.supersedes))}"), "dim")
+            say(to, in_a_line(f"  supersedes {', '.join(superseded_ids(memory.supersedes))}"), "dim")

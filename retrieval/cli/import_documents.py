@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.output import print_json, printable, progress
+from retrieval.cli.output import in_a_line, print_json, progress
 from retrieval.documents.files import document_of, documents_in, id_of
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput
@@ -48,7 +48,7 @@ def import_document(file: Path, namespace: str, settings: Settings, *, as_json: 
     if as_json:
         print_json(receipt)
     else:
-        click.echo(f"{file}: document {receipt.document_id} {receipt.status}, chunks: {receipt.chunks}")
+        click.echo(in_a_line(f"{file}: document {receipt.document_id} {receipt.status}, chunks: {receipt.chunks}"))
 
 
 def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: bool, as_json: bool) -> None:
@@ -77,7 +77,7 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: 
                         _warn(file, receipt)
                     except (Conflict, InvalidInput, OSError) as exc:
                         rejected[str(file)] = str(exc)
-                        click.echo(printable(f"{file}: {exc}"), err=True)
+                        click.echo(in_a_line(f"{file}: {exc}"), err=True)
                     advance(1)
                     job.done += 1
         if deletes and put:
@@ -99,7 +99,7 @@ def import_folder(folder: Path, namespace: str, settings: Settings, *, deletes: 
             click.echo(f"deleted {len(deleted)} whose files are gone")
         if others:
             kinds = ", ".join(f"{count} {suffix}" for suffix, count in others.most_common(KINDS_SHOWN))
-            click.echo(printable(f"skipped {counted(others.total(), 'other file', 'other files')}: {kinds}"))
+            click.echo(in_a_line(f"skipped {counted(others.total(), 'other file', 'other files')}: {kinds}"))
     if rejected:
         raise click.ClickException(f"{len(rejected)} of {read} rejected")
 
@@ -127,4 +127,4 @@ def _is_gone(document: DocumentInfo, folder: Path) -> bool:
 
 def _warn(file: Path, receipt: DocumentReceipt) -> None:
     if receipt.warning:
-        click.echo(printable(f"{file}: {receipt.warning}"), err=True)
+        click.echo(in_a_line(f"{file}: {receipt.warning}"), err=True)

@@ -19,7 +19,7 @@ import click
 from retrieval.cli.engine import with_engine
 from retrieval.cli.import_documents import import_document, import_folder
 from retrieval.cli.options import checked, common_options, example, gathered, input_file_or_folder
-from retrieval.cli.output import print_json, printable, progress
+from retrieval.cli.output import in_a_line, print_json, printable, progress
 from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
@@ -223,7 +223,7 @@ def command(
         if format_ != "auto" and not outcome.counts.keys() - {"rejected"}:
             _check_format(source, name, context)
     for _, warning in sorted({warning for warnings in outcome.warned.values() for warning in warnings.items()}):
-        click.echo(warning, err=True)
+        click.echo(in_a_line(warning), err=True)
     noun = "record" if total is None else "line"
     _report(outcome, context, name, noun, time.perf_counter() - started, as_json)
 
@@ -296,7 +296,7 @@ def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, s
         click.echo(f"{read}: {counts or 'nothing to do'} in {seconds:.1f} s ({total / seconds:.0f}/s)")
         for reason, skip in outcome.skips().items():
             more = "" if skip["count"] <= PLACES_SHOWN else ", …"
-            click.echo(printable(f"skipped {skip['count']}: {reason} ({'; '.join(skip['places'])}{more})"))
+            click.echo(in_a_line(f"skipped {skip['count']}: {reason} ({'; '.join(skip['places'])}{more})"))
         for note, count in context.notes.most_common():
             click.echo(f"note: {note}: {count}")
     if outcome.rejected:
@@ -310,7 +310,7 @@ def _note(batch: Sequence[SourceRecord], results: Sequence[AddResult], outcome: 
         if result.status == "rejected":
             where: dict[str, str | int] = {"place": record.place} if record.line is None else {"line": record.line}
             outcome.rejected.append({**where, "error": result.error or ""})
-            click.echo(printable(f"{record.place}: {result.error}"), err=True)
+            click.echo(in_a_line(f"{record.place}: {result.error}"), err=True)
             continue
         outcome.warned.pop((record.namespace, result.id or ""), None)
         if result.warning and isinstance(record.memory, MemoryInput):

@@ -67,6 +67,15 @@ def printable(text: str) -> str:
     return "".join("\ufffd" if unicodedata.category(char) == "Cc" and char not in "\n\t" else char for char in text)
 
 
+def in_a_line(text: str) -> str:
+    r"""`text` as a part of a line, of which a memory may not begin another.
+
+    >>> in_a_line("m1\n2. m2")
+    'm1 2. m2'
+    """
+    return printable(text).replace("\n", " ")
+
+
 def numbers(values: Mapping[str, float], digits: int = 2) -> str:
     """Named numbers in a line, in their order.
 
@@ -133,5 +142,5 @@ def beginning(text: str) -> str:
 def say_memory(to: Console, memory: Memory) -> None:
     """Two lines: what identifies a memory, and the beginning of its text."""
     about = f"{memory.id}  {memory.created_at:%Y-%m-%d}  {memory.speaker or memory.title or memory.kind}"
-    say(to, printable(about), "dim")
+    say(to, in_a_line(about), "dim")
     say(to, "  " + printable(beginning(" ".join(memory.text.split()))))

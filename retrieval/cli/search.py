@@ -11,7 +11,7 @@ from rich.text import Text
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import console, numbers, print_json, printable, say
+from retrieval.cli.output import console, in_a_line, numbers, print_json, printable, say
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
 from retrieval.types.search import SearchRequest, SearchResponse, SearchResult
@@ -57,11 +57,11 @@ def _print(response: SearchResponse, to: Console) -> None:
 def _print_result(rank: int, result: SearchResult, to: Console) -> None:
     legs = ", ".join(f"{leg} #{evidence.rank} ({evidence.score:.3f})" for leg, evidence in result.legs.items())
     about = [result.speaker, result.title, f"{result.created_at:%Y-%m-%d}", legs]
-    head = Text(f"{rank}. ", "bold").append(printable(result.id), "cyan")
-    say(to, head.append(printable("  " + "  ".join(part for part in about if part)), "dim"))
-    say(to, "   " + printable(result.snippet).replace("\n", " "))
+    head = Text(f"{rank}. ", "bold").append(in_a_line(result.id), "cyan")
+    say(to, head.append(in_a_line("  " + "  ".join(part for part in about if part)), "dim"))
+    say(to, "   " + in_a_line(result.snippet))
     for leg, evidence in result.legs.items():
         if evidence.path:
-            say(to, printable(f"   {leg}: {' > '.join(evidence.path)}"), "dim")
+            say(to, in_a_line(f"   {leg}: {' > '.join(evidence.path)}"), "dim")
     if isinstance(result.duplicates, list) and result.duplicates:
-        say(to, printable(f"   also: {', '.join(result.duplicates)}"), "dim")
+        say(to, in_a_line(f"   also: {', '.join(result.duplicates)}"), "dim")

@@ -107,7 +107,7 @@ def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_pat
     assert "give the slack export itself, or its zip" in refused
     for name, export, content in (
         ("whatsapp", "_chat.txt", whatsapp_android),
-        ("claude", "conversations.json", claude),
+        ("claude", "con\x1b]0;\x07versations.json", claude),  # a terminal must not obey the name
         ("telegram", "messages.html", lambda: TELEGRAM_PAGE),
     ):
         folder = tmp_path / name
@@ -115,7 +115,8 @@ def test_a_folder_without_documents_or_as_an_export_is_refused(cli: Cli, tmp_pat
         (folder / "notes.txt").write_text("Water the roses on Monday.")
         (folder / export).write_bytes(content())
         refused = cli("import", str(folder), status=1).output
-        assert f"{export} is of the format {name}: give that file itself" in refused
+        shown = export.replace("\x1b", "\ufffd").replace("\x07", "\ufffd")
+        assert f"{shown} is of the format {name}: give that file itself" in refused
     assert json.loads(cli("namespaces", "--json").stdout) == {"namespaces": []}
     assert "2 documents: 2 created" in cli("import", str(tmp_path / "whatsapp"), "--format", "document").stdout
 

@@ -52,6 +52,16 @@ def test_one_memory_is_shown_with_what_it_has(cli: Cli) -> None:
     assert "no memory 'm9'" in cli("get", "-n", "ana", "m9", status=1).output
 
 
+def test_what_is_stored_begins_no_line_of_its_own(cli: Cli) -> None:
+    """It could imitate other memories."""
+    names = "Ana\n2. m9  2024-01-01"
+    memory = {"id": f"1 {names}", "text": "A boat.", "speaker": names, "title": names, "session_id": names}
+    cli("import", "-n", "boats", "-", stdin=json.dumps(memory))
+    for command in (["list"], ["search", "boat"], ["get", memory["id"]], ["history", memory["id"]]):
+        shown = cli(*command, "-n", "boats").stdout
+        assert [line for line in shown.splitlines() if line.startswith("2.")] == []
+
+
 def test_memories_are_deleted_by_ids_or_filters(cli: Cli) -> None:
     assert cli("delete", "-n", "ana", "m0", "m1").output == "2 deleted\n"
     assert "no memory 'm0'" in cli("delete", "-n", "ana", "m0", status=1).output
