@@ -18,6 +18,9 @@ from retrieval.errors import InvalidInput
 MAX_MEMORY_BYTES = 2 * 1024**3
 MAX_CPU_S = 120
 
+MOST_REASON_CHARS = 200
+"""Of a library's message, which may quote the file."""
+
 
 def confine() -> None:
     """Limit the time and memory of this process, and silence its log, which may quote the file."""
@@ -44,7 +47,9 @@ def main() -> None:
     except RecursionError:
         reading = Reading(error="cannot be read: its parts are nested too deeply")
     except Exception as exc:
-        reading = Reading(error=f"cannot be read; it may be damaged: {str(exc) or type(exc).__name__}")
+        reading = Reading(
+            error=f"cannot be read; it may be damaged: {str(exc)[:MOST_REASON_CHARS] or type(exc).__name__}"
+        )
     sys.stdout.buffer.write(msgspec.json.encode(reading))
 
 

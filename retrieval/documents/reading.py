@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from retrieval.errors import InvalidInput
-from retrieval.types.document import MAX_DOCUMENT_CHARS
+from retrieval.types.document import MAX_DOCUMENT_CHARS, MAX_TITLE_CHARS
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,8 +23,12 @@ def check_length(text: str) -> None:
 
 
 def storable(reading: Reading) -> Reading:
-    """A reading without characters that the database cannot store; a file's fonts and references may produce any."""
+    """A reading with the beginning of its title and without characters that the database cannot store.
+
+    A file's fonts and references may produce any.
+    """
     text, title = (
-        given.replace("\x00", "").encode("utf-8", "replace").decode() for given in (reading.text, reading.title or "")
+        given.replace("\x00", "").encode("utf-8", "replace").decode()
+        for given in (reading.text, (reading.title or "")[:MAX_TITLE_CHARS])
     )
     return msgspec.structs.replace(reading, text=text, title=title or None)

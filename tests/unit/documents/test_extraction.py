@@ -18,6 +18,8 @@ from retrieval.documents.reading import Reading
 from retrieval.documents.splitting import headings
 from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_CHARS
+from tests.exports import zipped
+from tests.office import epub
 
 PAGE = b"""<!doctype html><html><head><title> Tea &amp;
  time </title><style>p { color: red }</style></head><body><nav><a href="/">Home</a></nav>
@@ -203,6 +205,21 @@ def test_a_reader_does_not_hand_on_a_text_that_is_too_long(monkeypatch: pytest.M
     written = capfdbinary.readouterr().out
     assert b"has a text of 1,200 characters, more than 1,000" in written
     assert b"tea tea" not in written
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        epub("tea" * 300_000, {"a.xhtml": "tea"}),
+        zipped({"META-INF/container.xml": f"<a><rootfile full-path='{'tea' * 300_000}'/></a>"}),
+    ],
+    ids=["title", "failure"],
+)
+def test_nor_a_title_or_a_failure(monkeypatch: pytest.MonkeyPatch, capfdbinary: Any, content: bytes) -> None:
+    monkeypatch.setattr(sys, "argv", ["readers", "epub"])
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(content)))
+    readers.main()
+    assert len(capfdbinary.readouterr().out) < 1_000
 
 
 async def test_a_pdf_that_unpacks_to_far_more_than_it_is_harms_nobody() -> None:
