@@ -29,7 +29,7 @@ from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot
 from retrieval.store.pool import Pool
 
-_FORMAT = 13
+_FORMAT = 14
 """Raised when the arrays of an index, or the meaning of one, change."""
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ class _About(msgspec.Struct, frozen=True):
     ns: int
     generation: int
     snapshot: DatabaseSnapshot
+    read_at: float
     written_at: float
 
 
@@ -122,7 +123,8 @@ class IndexFiles:
         if (about.format, about.ns, about.generation) != (_format(), ns, generation):
             return None
         index = await asyncio.to_thread(NamespaceIndex.from_arrays, arrays, ns, about.snapshot, generation)
-        index.file, index.changed_in_file, index.filed_at = _token(path), index.changed, about.written_at
+        index.file, index.changed_in_file = _token(path), index.changed
+        index.filed_at, index.read_at = about.written_at, about.read_at
         return index
 
     async def catch_up(self, conn: Connection, index: NamespaceIndex) -> bool:
@@ -154,7 +156,7 @@ class IndexFiles:
                 return True
             former = self.path(index.ns)
             token, snapshot, known = uuid7(), index.snapshot, index.memories.alive.values.copy()
-            about = msgspec.json.encode(_About(_format(), index.ns, index.generation, snapshot, time.time()))
+            about = _About(_format(), index.ns, index.generation, snapshot, index.read_at, time.time())
             path = self.folder / f"{index.ns}.{token}.index"
             part = path.with_suffix(".part")
             try:
@@ -164,7 +166,7 @@ class IndexFiles:
                         return False
                     packed = await packed_postings.pack(conn, index.ns, index.memories.slots, known, self.folder)
                 arrays = index.arrays() | named(packed._asdict(), "postings")
-                await asyncio.to_thread(array_file.write, part, about, arrays)
+                await asyncio.to_thread(array_file.write, part, msgspec.json.encode(about), arrays)
                 async with pool.connection() as conn:
                     if not await index_files.record(conn, self._origin, token, index.ns, snapshot.transactions):
                         return False

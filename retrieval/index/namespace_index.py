@@ -40,7 +40,7 @@ MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded, also for reading edges."""
 
 OLDEST_FILE_S = 86_400
-"""Age above which any change makes a file be rewritten: it may hold deleted data."""
+"""Age above which a change makes a file be rewritten, and a removal all data be read again: arrays keep what is removed."""
 
 OBJECTS_NBYTES = 30_000
 """Bytes of an index's objects besides its arrays: a quarter of an index of 50 memories."""
@@ -81,6 +81,7 @@ class NamespaceIndex(Persistent):
         changed_in_file: `changed` as of that file.
         replaces: the token of the file that the index before it was mapped from, which is out of date; empty if none.
         filed_at: when that file was written, Unix time.
+        read_at: when it was read from the tables, Unix time.
         serial: unique within the process.
     """
 
@@ -100,6 +101,7 @@ class NamespaceIndex(Persistent):
     file: str = ""
     changed_in_file: int = 0
     filed_at: float = 0.0
+    read_at: float = field(default_factory=time.time)
     replaces: str = ""
     serial: int = field(default_factory=count().__next__)
     state: IndexState = field(default_factory=IndexState)
@@ -184,22 +186,29 @@ class NamespaceIndex(Persistent):
 
     @property
     def needs_reload(self) -> bool:
-        """Whether it has so many empty slots, or so fragmented a graph, that loading it again is better."""
-        return self.removed > self.max_incremental or self.graph.is_fragmented
+        """Whether it has so many empty slots, or so fragmented a graph, that loading it again is better.
+
+        Also if its file has held deleted data for long.
+        """
+        holds_deleted = self.file and self.removed and _is_old(self.read_at)
+        return bool(holds_deleted) or self.removed > self.max_incremental or self.graph.is_fragmented
 
     @property
     def needs_saving(self) -> bool:
-        """Whether a new file would save the next process much work, or the current one may hold deleted data."""
+        """Whether a new file would save the next process much work."""
         if self.needs_reload or self.snapshot.on_standby or self.memories.count - self.vectors.count > FEW_VECTORS:
             return False
         since = self.changed - self.changed_in_file
-        is_old = since > 0 and time.time() - self.filed_at > OLDEST_FILE_S
-        return not self.file or is_old or since > 1_000 + self.memories.count // 32
+        return not self.file or (since > 0 and _is_old(self.filed_at)) or since > 1_000 + self.memories.count // 32
 
     @property
     def max_incremental(self) -> int:
         """Most changes to apply at once, and most slots to leave empty, before the index is loaded again."""
         return 2_000 + self.memories.count // 4
+
+
+def _is_old(at: float) -> bool:
+    return abs(time.time() - at) > OLDEST_FILE_S  # the clock may have been set back
 
 
 def metadata_key(metadata: Mapping[str, Any]) -> bytes:

@@ -328,7 +328,7 @@ class IndexRegistry:
         if (
             self._files is not None
             and self._saves.get(name) is None
-            and entry.index.memories.count >= WARMED_FROM
+            and (entry.index.memories.count >= WARMED_FROM or entry.index.replaces)  # else the former file would stay
             and entry.index.needs_saving
             and time.monotonic() >= self._save_from.get(name, -math.inf)
         ):
