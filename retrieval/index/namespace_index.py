@@ -40,7 +40,7 @@ MEMORIES_AT_ONCE = 5_000
 """Memories per statement while an index is loaded, also for reading edges."""
 
 OLDEST_FILE_S = 86_400
-"""Age above which a change makes a file be rewritten, and a removal all data be read again: arrays keep what is removed."""
+"""Age above which a change makes a file be rewritten; if data were removed, which arrays keep, from the tables."""
 
 OBJECTS_NBYTES = 30_000
 """Bytes of an index's objects besides its arrays: a quarter of an index of 50 memories."""
