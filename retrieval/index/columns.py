@@ -203,7 +203,7 @@ class Columns(Persistent):
         Implements the conditions of `store.visibility`, except for the filter by `metadata`, which needs the database,
         and excluded ids, which are left out where texts are read. `now` is in microseconds since 2000.
         """
-        if not self._masks or now >= self._next_expiry:
+        if not self._masks or not self._masked_at <= now < self._next_expiry:  # the clock may have been set back
             self._masks.clear()
             self._masked_at, self._next_expiry = now, self._first_expiry(slice(None), now)
         filters, exclude = request.filters, request.exclude

@@ -264,7 +264,7 @@ def test_masks_are_what_a_plain_predicate_says(history: list[Any], data: st.Data
 
 
 def test_a_mask_is_computed_once_and_not_to_be_changed() -> None:
-    """Until something changes or expires."""
+    """Until something changes or expires, or the clock is set back."""
     columns = Columns()
     columns.put(sent({0: Row(id="a"), 1: Row(id="b", expires_at=DAY)}))
 
@@ -277,6 +277,7 @@ def test_a_mask_is_computed_once_and_not_to_be_changed() -> None:
         before[0] = False
     assert np.flatnonzero(before).tolist() == [0, 1]
     assert np.flatnonzero(visible(DAY)).tolist() == [0]
+    assert np.flatnonzero(visible(DAY - timedelta(seconds=1))).tolist() == [0, 1]
 
 
 # --- for the kernels
