@@ -30,9 +30,12 @@ KEPT = 100
 
 _HOLD = "select ns from namespace where name = %(namespace)s for key share"
 
-_INTERRUPT = """
+# Either way: a process may have died before the database's clock was set back.
+_IS_STALE = "abs(extract(epoch from now() - updated_at)) > %(stale_s)s"
+
+_INTERRUPT = f"""
     update job set state = 'interrupted', finished_at = updated_at
-    where ns = %(ns)s and state = 'running' and updated_at < now() - make_interval(secs => %(stale_s)s)
+    where ns = %(ns)s and state = 'running' and {_IS_STALE}
 """
 
 _START = """
@@ -52,13 +55,13 @@ _WRITE = """
 """
 
 # In the order of `Job`'s fields.
-_LIST = """
+_LIST = f"""
     select j.id, j.kind, n.name,
         case when is_stale then 'interrupted' else j.state end, j.done, j.total, j.started_at, j.updated_at,
         case when is_stale then j.updated_at else j.finished_at end, j.error
     from job j join namespace n on j.ns = n.ns
         cross join lateral (
-            select j.state = 'running' and j.updated_at < now() - make_interval(secs => %(stale_s)s) as is_stale
+            select j.state = 'running' and {_IS_STALE} as is_stale
         ) as beat
     where n.name = coalesce(%(namespace)s::text, n.name)
     order by j.state = 'running' and not is_stale desc, j.id desc limit %(limit)s

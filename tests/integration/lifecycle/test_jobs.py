@@ -131,6 +131,15 @@ async def test_a_job_whose_process_died_is_interrupted_and_hinders_no_other(
     ]
 
 
+async def test_a_job_from_before_the_clock_was_set_back_hinders_no_other(records: Jobs, pool: Pool) -> None:
+    await records.start(Progress(kind="reembed", namespace="a"))
+    async with pool.connection() as conn:
+        await conn.execute("update job set updated_at = now() + interval '1 hour'")
+    assert [job.state for job in await records.recent()] == ["interrupted"]
+    await records.start(Progress(kind="reembed", namespace="a"))
+    assert [job.state for job in await records.recent()] == ["running", "interrupted"]
+
+
 async def test_old_records_are_forgotten_and_those_of_a_namespace_go_with_it(
     trivet: Trivet, records: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
