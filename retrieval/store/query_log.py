@@ -137,9 +137,10 @@ async def trim(conn: Connection) -> int:
     deleted = 0
     for ns, settings, last, number, at in await fetch(conn, _OLDEST):
         allowed = msgspec.convert(settings, NamespaceSettings).query_log or QueryLogSettings()
-        days = allowed.max_age_days
-        since = None if days is None else datetime.now(UTC) - timedelta(days=days)
-        if number <= last - allowed.max_entries or (since is not None and at < since):
+        days, now = allowed.max_age_days, datetime.now(UTC)
+        since = None if days is None else now - timedelta(days=days)
+        # One from when the clock was ahead does not say how old those after it are.
+        if number <= last - allowed.max_entries or (since is not None and not since <= at <= now):
             bounds = {"ns": ns, "number": last - allowed.max_entries, "since": since}
             deleted += (await conn.execute(_TRIM, bounds)).rowcount
     return deleted
