@@ -34,6 +34,9 @@ TIER_WIDTH = 8
 TOMBSTONE_SHARE = 0.25
 """Share of deleted memories above which all segments of a namespace are merged."""
 
+_IS_OLD: LiteralString = "at < now() - interval '1 day'"
+"""Condition on a tombstone above whose age all segments are merged as well, as they have hashes of deleted words."""
+
 PACKED_AT_ONCE = 20_000
 """Most memories packed into one segment; bounds memory use."""
 
@@ -43,15 +46,19 @@ _LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
 _UNLOCK: LiteralString = "select pg_advisory_unlock(8321, %(ns)s)"
 
 # Reads no rows of small namespaces, which are many and cannot have `least` of either.
-_CANDIDATES: LiteralString = """
+_CANDIDATES: LiteralString = (
+    """
     select ns from namespace n where next_doc >= %(least)s and (
         (select count(*) from (select from bm25_tail t where t.ns = n.ns limit %(least)s) as tail) >= %(least)s
         or (select count(*) from (select from bm25_tombstone t where t.ns = n.ns limit %(least)s) as gone) >= %(least)s
     )
     union
     select ns from bm25_segment where not live
+    union
+    select ns from bm25_tombstone where """ + _IS_OLD + """
     order by ns
-"""
+    """
+)  # fmt: skip
 
 _RETIRE: LiteralString = "update bm25_segment set live = false where ns = %(ns)s and segment = any(%(segments)s)"
 
@@ -61,6 +68,7 @@ _COUNT_TAILS: LiteralString = """
 _COUNT_TAIL: LiteralString = "select count(*) from bm25_tail where ns = %(ns)s"
 
 _COUNT_TOMBSTONES: LiteralString = "select count(*) from bm25_tombstone where ns = %(ns)s"
+_HAS_OLD: LiteralString = "select exists (select from bm25_tombstone where ns = %(ns)s and " + _IS_OLD + ")"
 _TOMBSTONES: LiteralString = "select string_agg(int4send(doc), '') from bm25_tombstone where ns = %(ns)s"
 _REMOVE_TOMBSTONES: LiteralString = "delete from bm25_tombstone where ns = %(ns)s and doc = any(%(docs)s::int[])"
 
@@ -75,7 +83,7 @@ async def unpacked(conn: Connection) -> dict[str, int]:
 
 
 async def namespaces_to_compact(conn: Connection, *, least: int) -> list[int]:
-    """Namespaces with at least `least` unpacked memories or tombstones, or with leftovers of a crash."""
+    """Namespaces with at least `least` unpacked memories or tombstones, an old tombstone, or leftovers of a crash."""
     return [ns for (ns,) in await fetch(conn, _CANDIDATES, {"least": least})]
 
 
@@ -131,7 +139,8 @@ class _Compaction(Segments):
     async def due(self) -> Sequence[Segment] | None:
         """The segments to merge next; None if no merge is due."""
         segments = await self.live()
-        if await self.value(_COUNT_TOMBSTONES) > TOMBSTONE_SHARE * sum(segment.docs for segment in segments):
+        most = TOMBSTONE_SHARE * sum(segment.docs for segment in segments)
+        if await self.value(_COUNT_TOMBSTONES) > most or await self.value(_HAS_OLD):
             return segments
         tiers: dict[int, list[Segment]] = defaultdict(list)
         for segment in segments:

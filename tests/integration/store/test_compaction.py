@@ -246,7 +246,8 @@ async def test_a_namespace_deleted_meanwhile_stays_deleted(pool: Pool) -> None:
                     assert await count(conn, table, transaction) == 0
 
 
-async def test_the_dead_are_purged_when_they_are_many(pool: Pool) -> None:
+@pytest.mark.parametrize(("gone", "days"), [(40, 0), (20, 2)])
+async def test_the_dead_are_purged_when_they_are_many_or_old(pool: Pool, gone: int, days: int) -> None:
     """Deletes alone, with nothing added, make a namespace worth compacting."""
     texts = {doc: "ara" for doc in range(100)}
     async with pool.connection() as conn:
@@ -256,13 +257,15 @@ async def test_the_dead_are_purged_when_they_are_many(pool: Pool) -> None:
         assert await compaction.namespaces_to_compact(conn, least=20) == [1]
         await compaction.compact(conn, 1, least=20)
         assert await count(conn, "bm25_tombstone", 1) == 20, "too few to be worth it"
-        await remove(conn, 1, range(20, 40))
+        await remove(conn, 1, range(20, gone))
+        await conn.execute("update bm25_tombstone set at = now() - make_interval(days => %s) where doc = 3", (days,))
+        assert await compaction.namespaces_to_compact(conn, least=99) == ([1] if days else [])
         await compaction.compact(conn, 1, least=20)
         assert await count(conn, "bm25_tombstone", 1) == 0
         parameters = {"ns": 1, "terms": [term_id("ara")]}
         rows = await (await conn.execute(postings.FETCH_TERMS, parameters, binary=True)).fetchall()
         docs, _ = postings.decode_terms(rows, [term_id("ara")])[term_id("ara")]
-        assert docs.tolist() == list(range(40, 100)), "not even the bytes are left"
+        assert docs.tolist() == list(range(gone, 100)), "not even the bytes are left"
 
 
 async def test_a_long_tail_is_packed_in_pieces(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
