@@ -164,11 +164,11 @@ def _month_first(tokens: TimeTokens, position: int, now: datetime, led: bool, ye
         said = _year_at(tokens, tokens.after(stop, ","), now)
         if not said and (_counts(tokens, stop) or not (sure or _is_named(tokens, position, short))):
             return None
-        year = year or _year_of_days(tokens, stop, month, now)
+        year = year or _year_of_days(tokens, position, stop, month, now)
         return _days(month, int(day[1]), int(last[1]), said or (year, stop), now)
     if said := _year_at(tokens, tokens.after(after, ",", "/"), now):
         return unit_from(datetime(said[0], month, 1), "month", said[1])
-    shared = _shared_year(tokens, after, month, now, MONTHS) if _is_named(tokens, position, short) else None
+    shared = _shared_year(tokens, position, after, month, now, MONTHS) if _is_named(tokens, position, short) else None
     if not (led or shared or _is_month(tokens, position, short)):
         return None
     if tokens.low(after) not in TO:
@@ -186,33 +186,42 @@ def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[s
     """
     at = tokens.after(position + 1, "the")
     day = _DAY.fullmatch(tokens.low(at))
-    lead = tokens.low(first - 1 - (tokens.low(first - 1) == "the"))
+    lead = _lead(tokens, first)
     joins = tokens.low(position) in TO or (tokens.low(position) == "and" and lead in {"between", "on"})
     is_hour = tokens.low(position) in {"until", "till"} and tokens.low(first) in MONTHS and day and not day[2]
     return (day, at + 1) if day and joins and not is_hour and not _counts(tokens, at + 1) else None
 
 
+def _lead(tokens: TimeTokens, first: int) -> str:
+    """The word before a date that begins at a token, without its article."""
+    return tokens.low(first - 1 - (tokens.low(first - 1) == "the"))
+
+
 def _shared_year(
-    tokens: TimeTokens, position: int, number: int, now: datetime, numbers: Mapping[str, int]
+    tokens: TimeTokens, first: int, position: int, number: int, now: datetime, numbers: Mapping[str, int]
 ) -> int | None:
-    """The year of a month or quarter stated after the last one of its list: "June, July and August 2023"."""
+    """The year of a month or quarter stated after the last one of its list: "June, July and August 2023".
+
+    `first` is the position of the month or quarter.
+    """
     years_before, half_a_year = 0, len({*numbers.values()}) // 2
+    is_range = _lead(tokens, first) == "between"
     for _ in numbers:  # no list is longer
         at = tokens.after(tokens.after(position, ","), *TO, *AND)
         following = numbers.get(tokens.low(at)) if at > position else None
         if following is None:
             return None
         # "Q4 and Q1 2022" are of two years, as a range is that ends before it begins; "Q3 and Q2 2022" of one.
-        years_before += number - following > (0 if tokens.low(at - 1) in TO else half_a_year)
+        years_before += number - following > (0 if is_range or tokens.low(at - 1) in TO else half_a_year)
         if said := _year_at(tokens, at + 1, now):
             return said[0] - years_before
         number, position = following, at + 1
     return None
 
 
-def _year_of_days(tokens: TimeTokens, position: int, month: int, now: datetime) -> int | None:
-    """The year of a day stated after the last day of its list: "May 3, June 5 and July 9, 2023"."""
-    years_before = 0
+def _year_of_days(tokens: TimeTokens, first: int, position: int, month: int, now: datetime) -> int | None:
+    """The year of a day, whose date begins at `first`, after the last of its list: "May 3, June 5 and July 9, 2023"."""
+    years_before, apart = 0, 0 if _lead(tokens, first) == "between" else 6  # as in `_shared_year`
     for _ in range(_MOST_DAYS):
         at = tokens.after(tokens.after(tokens.after(position, ","), *AND), "on", "the")
         if at == position:
@@ -223,7 +232,7 @@ def _year_of_days(tokens: TimeTokens, position: int, month: int, now: datetime) 
         following = MONTHS.get(tokens.low(month_at))
         if following is None or not _DAY.fullmatch(tokens.low(day_at)):
             return None
-        years_before += month - following > 6  # as in `_shared_year`
+        years_before += month - following > apart
         month, position = following, max(month_at, day_at) + 1
         if said := _year_at(tokens, tokens.after(position, ","), now):
             return said[0] - years_before
@@ -264,7 +273,7 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     sure = led or day[2] or tokens.low(after - 1) == "of" or tokens.low(position - 1) in _LEADS_TO_DAYS
     if not said and not sure and not _is_named(tokens, after, short):
         return None
-    year = year or _year_of_days(tokens, stop, MONTHS[name], now)
+    year = year or _year_of_days(tokens, position, stop, MONTHS[name], now)
     found = _days(MONTHS[name], int(day[1]), int(last[1]), said or (year, stop), now)
     return found if alone is None else found._replace(stop=alone)
 
@@ -329,7 +338,7 @@ def _quarter(tokens: TimeTokens, position: int, number: int, now: datetime) -> S
     """Q3 2022, Q3/2022; without a year the last Q3 that has begun, where something was "in Q3"."""
     month, named = 3 * number + 1, position - 1
     said = _year_at(tokens, tokens.after(position, ",", "/", "-"), now)
-    if not said and (shared := _shared_year(tokens, position, number, now, _QUARTERS)):
+    if not said and (shared := _shared_year(tokens, named, position, number, now, _QUARTERS)):
         said = shared, position
     if not said and tokens.low(named - 1) in _LEADS_TO_QUARTERS and tokens.is_past(named) and tokens.ends(named):
         said = now.year - (month > now.month), position
