@@ -188,7 +188,8 @@ def _last_day(tokens: TimeTokens, first: int, position: int) -> tuple[re.Match[s
     day = _DAY.fullmatch(tokens.low(at))
     lead = _lead(tokens, first)
     joins = tokens.low(position) in TO or (tokens.low(position) == "and" and lead in {"between", "on"})
-    is_hour = tokens.low(position) in {"until", "till"} and tokens.low(first) in MONTHS and day and not day[2]
+    is_until = tokens.low(position) in {"until", "till"} and tokens.low(first) in MONTHS and lead != "from"
+    is_hour = is_until and day and not day[2] and not _YEAR.fullmatch(tokens.low(tokens.after(at + 1, ",")))
     return (day, at + 1) if day and joins and not is_hour and not _counts(tokens, at + 1) else None
 
 

@@ -199,6 +199,8 @@ ONE_PERIOD = [
     ("Which films do we see next week?", "next week", "2023-06-19/2023-06-26"),
     ("Who came in the two weeks before May 3?", "two weeks before May 3", "2023-04-19/2023-05-03"),
     ("Who came on May 3 until 5 o'clock?", "May 3", "2023-05-03/2023-05-04"),
+    ("Who came from May 3 until 5?", "May 3 until 5", "2023-05-03/2023-05-06"),
+    ("Who came on May 3 until 5, 2022?", "May 3 until 5, 2022", "2022-05-03/2022-05-06"),
     ("Who came on May 3 until the 5th?", "May 3 until the 5th", "2023-05-03/2023-05-06"),
     ("Who came in the 3 days after last week?", "3 days after last week", "2023-06-12/2023-06-15"),
     ("the week before last", "the week before last", "2023-05-29/2023-06-05"),
