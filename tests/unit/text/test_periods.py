@@ -173,6 +173,7 @@ ONE_PERIOD = [
     ("Who wrote half an hour ago?", "an hour ago", "2023-06-15T17:55/2023-06-15T18:05"),
     ("Who wrote a year ago today?", "a year ago today", "2022-06-15/2022-06-16"),
     ("Who wrote a year and two months ago?", "a year and two months ago", "2022-03-31/2022-05-01"),
+    ("Whom did I work for a year and two months ago?", "a year and two months ago", "2022-03-31/2022-05-01"),
     ("Who was ill for a year and two months ago well?", "two months ago", "2023-03-31/2023-05-01"),
     ("Who wrote two hours ago?", "two hours ago", "2023-06-15T16:00/2023-06-15T17:00"),
     ("Who wrote 2 hrs ago?", "2 hrs ago", "2023-06-15T16:00/2023-06-15T17:00"),
