@@ -61,7 +61,7 @@ def _leads_to_year(tokens: TimeTokens, position: int) -> bool:
     return lead in _LEADS_TO_YEARS and not (lead == "from" and tokens.low(position + 1) == "to")
 
 
-def _is_counted(tokens: TimeTokens, position: int) -> bool:
+def is_counted(tokens: TimeTokens, position: int) -> bool:
     """Whether a four-digit number is a count: "2022 items", "by 2000", "1900 to 2000 people"."""
     lead, next_word = tokens.low(position - 1), tokens.low(position + 1)
     sign, digits = tokens[position + 1], tokens[position + 2]
@@ -131,7 +131,7 @@ def date_at(
         if _DECADE.fullmatch(word) and (led or tokens.low(position - 1) == "the"):
             return _of_year(int(word[:4]), position + 1, years=10)
         if _YEAR.fullmatch(word) and int(word) >= 1900 and (led or _leads_to_year(tokens, position)):
-            return None if _is_counted(tokens, position) else _of_year(int(word), position + 1)
+            return None if is_counted(tokens, position) else _of_year(int(word), position + 1)
     return None
 
 
@@ -266,7 +266,7 @@ def _day_first(tokens: TimeTokens, position: int, now: datetime, led: bool, year
     said = _year_at(tokens, tokens.after(stop, ","), now)
     follows = tokens.low(stop + 1)  # a phrase's end, or another day: "from 3 May 22 to 5 June 22"
     ends = tokens.low(stop + 3) in MONTHS if follows in TO | AND else not follows.isalnum()
-    is_short = ends and _SHORT_YEAR.fullmatch(tokens.low(stop)) and not _is_counted(tokens, stop)
+    is_short = ends and _SHORT_YEAR.fullmatch(tokens.low(stop)) and not is_counted(tokens, stop)
     if not said and is_short:  # "3 May 22", not "3 May 22:30"
         said = _full_year(tokens.low(stop), now), stop + 1
     if foreign and (not said or any(_DAY.fullmatch(tokens.low(before)) for before in range(position - 4, position))):
@@ -296,7 +296,7 @@ def _year_at(tokens: TimeTokens, position: int, now: datetime) -> tuple[int, int
     word, number = tokens.low(position), tokens[position + 1]
     if word in {"'", "’"} and _SHORT_YEAR.fullmatch(number.low) and tokens[position].end == number.start:
         return _full_year(number.low, now), position + 2
-    if _YEAR.fullmatch(word) and not (tokens.low(position - 1) == "," and _is_counted(tokens, position)):
+    if _YEAR.fullmatch(word) and not (tokens.low(position - 1) == "," and is_counted(tokens, position)):
         return int(word), position + 1
     step = {"last": -1, "this": 0, "next": 1}.get(word) if tokens.low(position + 1) == "year" else None
     return None if step is None else (now.year + step, position + 2)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from graph.dates import MONTHS
 from graph.stopwords import words
-from retrieval.text.time.dates import AND, TO, date_at
+from retrieval.text.time.dates import AND, TO, date_at, is_counted
 from retrieval.text.time.tokens import (
     HOLIDAYS,
     SEASONS,
@@ -42,7 +42,6 @@ _NO_TIME_AFTER = frozenset(
     + words("first second third fourth other another some any given next following previous good black easter")
 )  # a weekday that is spoken of, one of several, or a holiday
 _MOST_MONTHS = 12
-_NEAR_YEARS = 10  # "last May 2000 people came" is of no year 2000
 
 
 def relative_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool = False) -> Stretch | None:
@@ -164,7 +163,7 @@ def _dated(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     if date is None or date.start is None:
         return None
     if not date.yearless:
-        return date if abs(date.start.year - now.year) <= _NEAR_YEARS else None
+        return None if is_counted(tokens, date.stop - 1) else date  # "last May 2000 people came"
     ahead = date.start.replace(year=now.year) - midnight(now)
     return date_at(tokens, at, now, year=now.year + step * (step * ahead <= timedelta(0)))
 

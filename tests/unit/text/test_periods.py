@@ -246,6 +246,7 @@ ONE_PERIOD = [
     ("Where did we swim this June 20?", "this June 20", "2023-06-20/2023-06-21"),
     ("Where do we swim next June 3rd?", "next June 3rd", "2024-06-03/2024-06-04"),
     ("Where did we swim last May 2022?", "last May 2022", "2022-05-01/2022-06-01"),
+    ("Where did we swim last summer 2010?", "last summer 2010", "2010-06-01/2010-09-01"),
     ("Last May 2000 people swam where?", "Last May", "2023-05-01/2023-06-01"),
     ("Where did we swim last summer 2021?", "last summer 2021", "2021-06-01/2021-09-01"),
     ("Where did we swim last Friday, May 26?", "last Friday, May 26", "2023-05-26/2023-05-27"),
