@@ -168,9 +168,9 @@ class Cluster:
             return ""
         with self.log_file.open("rb") as file:
             file.seek(offset)
-            text = file.read()[-2_000:].decode(errors="replace").strip()
-        fatal = re.search("(FATAL|PANIC):  .*", text)
-        return f"{fatal[0]}\n{text}" if fatal else text
+            text = file.read().decode(errors="replace").strip()
+        fatal = re.search("(FATAL|PANIC):  (?!the database system is ).*", text)  # clients are told what it is
+        return f"{fatal[0]}\n{text[-2_000:]}" if fatal else text[-2_000:]
 
 
 def _disown(lock_file: Path) -> None:

@@ -427,6 +427,15 @@ def test_a_server_that_does_not_start_says_why(folder: Path) -> None:
         EmbeddedPostgres(folder, settings={"shared_buffers": "many"}).start()
 
 
+def test_why_a_server_does_not_start_is_told_before_what_clients_were_told(folder: Path) -> None:
+    (folder / "postgres" / "recovery.signal").touch()
+    client = f"""{sys.executable} -c "import psycopg; psycopg.connect('host={folder / "postgres"} user=postgres')\""""
+    recovery = {"restore_command": client, "recovery_target_timeline": "7"}
+    with pytest.raises(EmbeddedPostgresError, match="postgres: FATAL:  recovery target timeline 7") as caught:
+        EmbeddedPostgres(folder, settings=recovery).start()
+    assert "FATAL:  the database system is " in str(caught.value)
+
+
 def test_a_disk_without_room_for_a_database_is_told_without_what_went_well(new_folder: Path) -> None:
     new_folder.parent.mkdir()
     with disk(new_folder, "4m"), pytest.raises(EmbeddedPostgresError, match="No space left on device") as caught:
