@@ -77,7 +77,7 @@ async def examine(settings: Settings, *checks: Check) -> list[Finding]:
             await check_session(db, url)
             findings.append(Finding("database", True, describe(url)))
             findings += (found := await check_database(db, settings.embedder))
-            is_migrated = all(finding.ok for finding in found if finding.name == "migrations")
+            is_migrated = any(finding.ok for finding in found if finding.name == "migrations")
             for check in checks if is_migrated else ():
                 findings += await check(db)
     except (StoreError, psycopg.Error) as exc:
@@ -98,10 +98,11 @@ def check_models(folder: Path) -> Iterator[Finding]:
 async def check_database(db: Connection, embedder: EmbedderName = DEFAULT_EMBEDDER) -> list[Finding]:
     """Check the server, locks, pgvector, migrations, namespaces' embedders, vector index, settings and clock.
 
-    `embedder` is that of the server's settings.
+    `embedder` is that of the server's settings. Nothing after a lock that others wait for, as it might wait, too.
     """
     findings = [await _server(db)]
-    findings += [_lock(*holder) for holder in await fetch(db, _HOLDERS, {"most_s": MOST_LOCKED_S})]
+    if holders := await fetch(db, _HOLDERS, {"most_s": MOST_LOCKED_S}):
+        return findings + [_lock(*holder) for holder in holders]
     extension = await fetch(db, _EXTENSION)
     findings += [Finding("pgvector", vector_version(each) >= LEAST_VECTOR_VERSION, each) for (each,) in extension]
     if not extension:

@@ -96,7 +96,7 @@ async def test_what_a_server_should_be_set_to(database_url: str) -> None:
 
 
 async def test_a_lock_that_others_wait_for(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The holder is named, not who waits before others."""
+    """The holder is named, not who waits before others, and no check waits for it, too."""
     monkeypatch.setattr(doctor, "MOST_LOCKED_S", 0.0)
     async with (
         await connect(database_url) as db,
@@ -104,7 +104,7 @@ async def test_a_lock_that_others_wait_for(database_url: str, monkeypatch: pytes
         await connect(database_url) as last,
     ):
         with psycopg.connect(f"{database_url}&application_name=clerk") as holder:
-            holder.execute("lock table memory")
+            holder.execute("lock table memory, namespace")
             pid = holder.info.backend_pid
             waiting = [asyncio.create_task(each.execute("select from memory")) for each in (first, last)]
             waits = "select count(*) = 2 from pg_locks where relation = 'memory'::regclass and not granted"
