@@ -29,8 +29,8 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
     A name that is also a word ("Will") needs a capital within the sentence.
     """
     said = f" {plain_name(text)} "
-    named = {speaker for speaker in set(speakers) if speaker and _is_said(plain_name(speaker), said)}
-    named = {speaker for speaker in named if not _is_part_of_names(f" {plain_name(speaker)} ", named, said)}
+    named = {speaker for speaker in set(speakers) if speaker and _with_ends(speaker) in said}
+    named = {speaker for speaker in named if not _is_part_of_names(_with_ends(speaker), named, said)}
     return {
         speaker
         for speaker in named
@@ -38,14 +38,15 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
     }
 
 
-def _is_said(name: str, said: str) -> bool:
-    """Whether a text says a name; in a script without spaces anything may precede and follow it."""
-    return f" {name} " in said or (is_unspaced(name) and name in said)
+def _with_ends(speaker: str) -> str:
+    """The plain name between spaces; in a script without spaces anything may precede and follow it."""
+    name = plain_name(speaker)
+    return name if is_unspaced(name) else f" {name} "
 
 
 def _is_part_of_names(name: str, named: Iterable[str], said: str) -> bool:
     """Whether a text says a name only within longer ones: "Ann" in "Mary Ann"."""
-    longer = {f" {plain_name(each)} " for each in named} - {name}
+    longer = {_with_ends(each) for each in named} - {name}
     return any(name in each and not each.startswith(name) and said.count(name) <= said.count(each) for each in longer)
 
 

@@ -21,6 +21,8 @@ from retrieval.text.speakers import is_assistant, named_speakers
         ("Was sagte Jürgen?", ["Jürgen", "Jurgen", "Jörgen"], {"Jürgen", "Jurgen"}),
         ("What did Jose and Zoe say?", ["José", "Zoë", "Joseph"], {"José", "Zoë"}),
         ("李明住在哪里？", ["李明", "王芳", "住"], {"李明"}),
+        ("山田太郎はどこですか", ["太郎", "山田太郎"], {"山田太郎"}),
+        ("山田太郎と太郎はどこですか", ["太郎", "山田太郎"], {"太郎", "山田太郎"}),
         ("What did they say?", [None], set()),
         ("What did they say?", [], set()),
         ("", ["Ana"], set()),
