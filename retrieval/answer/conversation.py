@@ -43,8 +43,11 @@ _REFERENCES = frozenset(
 )
 """Words that stand for something said before."""
 
-_UNSPACED_REFERENCE = re.compile("[他她它这這那其彼]|それ|その|そこ|これ|この|เขา|เธอ|มัน|นั้น|นี้")
-"""The same in scripts without spaces."""
+_UNSPACED_REFERENCE = re.compile(
+    "(?<!吉)[他她它]|(?<![耳尤])其(?![实實])|[这這](?![个個]?(?:[周週月年]|星期))|[那彼]|それ(?!ぞれ)|その|そこ|これ|この"
+    "|(?<!ภู)เขา|เธอ|(?<!น้ำ)มัน|นั้น|(?<!วัน|วาน)(?<!ปี)(?<!เดือน)(?<!สัปดาห์)นี้"
+)
+"""The same in scripts without spaces; not within a guitar, Turkey, a mountain, oil, and this week or today."""
 
 
 class Conversation:
