@@ -60,6 +60,7 @@ def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
 def test_dragging_a_weight_changes_the_order(console: Console) -> None:
     page = console.open(ASKED)
     request = page.get_by_label("Request code")  # of the answer shown, as each step of a drag has its own
+    expect(request).to_be_visible()
     for slider, share in (("Vector", 1.0), ("BM25", 0.0), ("Graph", 0.0)):
         drag(page, slider, share)
     expect(request).to_contain_text('"weights":{"vector":1,"bm25":0,"graph":0}')
@@ -126,6 +127,7 @@ def test_two_profiles_are_compared(console: Console) -> None:
 
 def test_judgements_arrive_as_feedback(console: Console) -> None:
     page = console.open(ASKED)
+    expect(page.locator(".result").first).to_be_visible()
     shown = final_order(page)
     for place, button in ((0, "Relevant"), (1, "Not relevant"), (2, "Relevant")):
         page.locator(".result").nth(place).get_by_role("button", name=button, exact=True).click()
@@ -227,6 +229,7 @@ def test_a_name_with_the_mark_between_names_leads_to_the_graph(console: Console)
 def test_the_request_can_be_copied_and_run(console: Console) -> None:
     """The Python of the request is valid and asks what the page asked."""
     page = console.open(ASKED)
+    expect(page.get_by_label("Request code")).to_be_visible()
     drag(page, "Token budget", 0.0)
     page.get_by_role("button", name="Python").click()
     expect(page.get_by_label("Request code")).to_contain_text("max_tokens=128,")  # a drag passes other values

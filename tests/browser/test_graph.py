@@ -9,6 +9,7 @@ import httpx
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.browser.conftest import NAMESPACE, Console
+from tests.processes import until
 from tests.serving import on_a_port, settings_for
 
 LABELS = """{
@@ -99,7 +100,7 @@ def test_names_that_are_written_from_the_right_stand_in_their_order(console: Con
     expect(way).to_contain_text("m")
     first, second = way.evaluate(PLACES, names[:2])
     assert first < second
-    page.wait_for_function("labels.some(({ text }) => text === '\u2068جمعية أصدقاء مكتبة الإس…\u2069')")
+    until(lambda: page.evaluate("labels.some(({ text }) => text === '\u2068جمعية أصدقاء مكتبة الإس…\u2069')"))
     page = console.open("memories/m", namespace="right")
     expect(page.locator(".facts")).to_contain_text("Siemens")
     places = page.locator(".facts dd").last.evaluate(PLACES, ["employs", *names[:2], "works_at"])
@@ -149,7 +150,7 @@ def test_long_names_are_shortened_and_cover_neither_each_other_nor_the_edge(
     page = console.open("graph", namespace="societies")
     expect(page.get_by_role("heading", name="entities in view")).to_be_visible()
     page.get_by_role("button", name="Zoom in").click()
-    page.wait_for_function("labels.length > 5")
+    until(lambda: page.evaluate("labels.length > 5"))
     labels, width = page.evaluate("labels"), page.locator("canvas").evaluate("canvas => canvas.width")
     assert all("…" in label["text"] for label in labels)
     assert all(label["x"] >= 0 and label["x"] + label["width"] <= width for label in labels)
@@ -220,7 +221,8 @@ def test_an_answer_that_comes_too_late_is_left_out(console: Console) -> None:
 def test_a_graph_that_is_still_read_is_not_called_empty(console: Console) -> None:
     page, held = console.page, list[Route]()
     page.route("**/graph?*", lambda route: held.append(route))
-    page.goto(f"{console.url}/#/{NAMESPACE}/graph")
+    with page.expect_request("**/graph?*"):
+        page.goto(f"{console.url}/#/{NAMESPACE}/graph")
     expect(page.get_by_role("heading", name="Loading…")).to_be_visible()
     held[0].continue_()
     expect(page.get_by_role("heading", name="in view")).not_to_have_text("0 entities in view")

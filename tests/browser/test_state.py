@@ -100,7 +100,8 @@ def test_a_slow_and_empty_server_is_shown(new_console: Callable[..., Console], d
         held: list[Route] = []
         page.route("**/v1/state", lambda route: held.append(route))
         page.clock.install()
-        page.goto(f"{address}/#//state")
+        with page.expect_request("**/v1/state"):
+            page.goto(f"{address}/#//state")
         expect(page.get_by_role("heading", name="Requests")).to_be_visible()
         page.clock.run_for(20_000)
         assert len(held) == 1

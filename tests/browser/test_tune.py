@@ -133,6 +133,7 @@ def test_an_error_goes_with_the_version_that_it_is_about(
         httpx.put(f"{address}/v1/profiles/default", json={"shrink": 0.5}).raise_for_status()
         console = new_console(address)
         page, held = console.open("tune"), list[Route]()
+        expect(page.get_by_role("button", name="Promote")).to_be_visible()
         page.route("**/promote", lambda route: route.continue_(post_data={"version": 3}))  # it needs no gate's report
         page.route("**/profiles/default?*", lambda route: route.abort())
         page.route("**/profiles/default", lambda route: route.abort())
@@ -182,6 +183,7 @@ def test_a_judgement_joins_the_list_without_reading_it_again(console: Console) -
     httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
     page = console.open("tune", namespace="joined")
     expect(page.get_by_text("No judgements yet.")).to_be_visible()
+    expect(page.get_by_role("button", name="Show")).to_be_visible()  # the view has read all it needs
     page.get_by_label("Question to judge").fill("What colour is the kettle?")
     page.keyboard.press("Enter")
     read: list[str] = []
