@@ -52,7 +52,9 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
         smaller = UNITS.get(tokens.low(rest[2]))
         # Not "was there for two years and three months ago left", but "whom did I work for a year and two months ago?".
         is_apart = tokens.low(position - 1) == "for" and tokens.low(rest[2] + 2).isalnum()
-        if smaller and tokens.low(rest[2] + 1) == "ago" and not is_apart:  # "a year and two months ago"
+        if (
+            smaller and smaller != "quarter" and tokens.low(rest[2] + 1) == "ago" and not is_apart
+        ):  # "a year and two months ago"
             return _away(shift(now, unit, -high), smaller, -rest[1], -rest[0], rest[2] + 2)
     is_back = side == "back" and not tokens.low(after + 2).isalnum()  # not "two days back at work"
     if (side == "ago" or is_back) and not article and unit != "quarter":

@@ -410,6 +410,7 @@ NO_PERIOD = [
     "What does Eve do on the weekend?",
     "Who left 1.5 years ago?",
     "Who left a hundred and five days ago?",
+    "Who left a year and two quarters ago?",
     "Who wrote on the 15th-century church?",
     "What do they do on weekends?",
     "What is planned for the weekend?",
