@@ -19,7 +19,6 @@ from retrieval.text.time.tokens import (
     unit_from,
 )
 
-_SIDES = {"before": -1, "after": 1}
 _HALVES = {"hour": ("minute", -30, -30), "year": ("month", -6, -6)}
 _SLACK = {"minute": timedelta(minutes=5), "hour": timedelta(minutes=30)}
 
@@ -34,51 +33,57 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     (datetime.datetime(2023, 5, 29, 0, 0), datetime.datetime(2023, 6, 5, 0, 0))
     """
     article = tokens.low(position) == "the"
-    if article and tokens.low(position + 1) in PARTS_OF_DAY and tokens.low(position + 2) in _SIDES:
-        date = _base(tokens, position + 3, now)
-        if date is None or date.start is None or date.end is None:
-            return None
-        day = date.end if tokens.low(position + 2) == "after" else shift(date.start, "day", -1)
-        return part_of_day(tokens.low(position + 1), day, date.stop)
     counted = (1, 1, position + 1) if article else tokens.count(position)
-    unit = UNITS.get(tokens.low(counted[2])) if counted else None
-    if counted is None or unit is None:
+    if counted is None:
         return None
     low, high, after = counted
-    side, base_at = tokens.low(after + 1), after + 2
+    word, side, base_at = tokens.low(after), tokens.low(after + 1), after + 2
+    unit = UNITS.get(word)
+    if unit is None:
+        is_part = article and word in PARTS_OF_DAY and side in {"before", "after"}
+        return _beside(tokens, side, base_at, now, word) if is_part else None
+    if side in {"ago", "back", "and"}:
+        return _ago(tokens, position, counted, now, unit)
     if side == "prior" and tokens.low(base_at) == "to":
         side, base_at = "before", base_at + 1
-    if side == "and" and tokens.low(position - 1) != "between" and (rest := tokens.count(base_at)):
-        smaller = UNITS.get(tokens.low(rest[2]))
-        # Not "was there for two years and three months ago left", but "whom did I work for a year and two months ago?".
-        is_apart = tokens.low(position - 1) == "for" and tokens.low(rest[2] + 2).isalnum()
-        if (
-            smaller and smaller != "quarter" and tokens.low(rest[2] + 1) == "ago" and not is_apart
-        ):  # "a year and two months ago"
-            return _away(shift(now, unit, -high), smaller, -rest[1], -rest[0], rest[2] + 2)
-    is_back = side == "back" and not tokens.low(after + 2).isalnum()  # not "two days back at work"
-    if (side == "ago" or is_back) and not article and unit != "quarter":
-        if tokens.low(position - 1) == "half":
-            return _away(now, *_HALVES[unit], after + 2) if unit in _HALVES else None
-        if tokens.low(after + 2) in DAYS and unit not in _SLACK and low == high:  # "a year ago today"
-            day = shift(midnight(now), "day", DAYS[tokens.low(after + 2)])
-            return unit_from(shift(day, unit, -low), "day", after + 3)
-        return _away(now, unit, -high, -low, after + 2)
-    if article and unit == tokens.low(after) and unit not in {"hour", "minute"}:
-        return _beside(tokens, side, base_at, now, unit)
-    if side in _SIDES and unit in {"day", "week", "month", "year"}:
-        date = _base(tokens, base_at, now)
-        if date is None or date.start is None or date.end is None:
+    if article and unit == word and unit not in _SLACK:
+        if found := _beside(tokens, side, base_at, now, unit):
+            return found
+        is_last = (side, tokens.low(base_at)) == ("before", "last") and tokens.low(base_at + 1) not in HOLIDAYS
+        before_last = shift(containing(now, unit), unit, -2)
+        return unit_from(before_last, unit, base_at + 1) if is_last and unit != "day" else None
+    if side not in {"before", "after"} or unit not in {"day", "week", "month", "year"}:
+        return None
+    if article or tokens.low(position - 1) == "the":  # "the weeks before May 3", "the two weeks before May 3"
+        return _beside(tokens, side, base_at, now, unit, FEW if article else high)
+    date = _base(tokens, base_at, now)
+    if date is None or date.start is None or date.end is None:
+        return None
+    if side == "before":
+        return _away(date.start, unit, -high, -low, date.stop)
+    return _away(shift(date.end, "day", -1), unit, low, high, date.stop)
+
+
+def _ago(tokens: TimeTokens, position: int, counted: tuple[int, int, int], now: datetime, unit: str) -> Stretch | None:
+    """Two weeks ago, two weeks back, half an hour ago, a year ago today, a year and two months ago."""
+    low, high, after = counted
+    lead, side, follows = tokens.low(position - 1), tokens.low(after + 1), tokens.low(after + 2)
+    if side == "and":
+        rest = tokens.count(after + 2)
+        smaller = UNITS.get(tokens.low(rest[2])) if rest else None
+        if not rest or smaller in {None, "quarter"} or tokens.low(rest[2] + 1) != "ago" or lead == "between":
             return None
-        if article or tokens.low(position - 1) == "the":  # "the weeks before May 3", "the two weeks before May 3"
-            number = FEW if article else high
-            if side == "before":
-                return Stretch(shift(date.start, unit, -number), date.start, date.stop)
-            return Stretch(date.end, shift(date.end, unit, number), date.stop)
-        if side == "before":
-            return _away(date.start, unit, -high, -low, date.stop)
-        return _away(shift(date.end, "day", -1), unit, low, high, date.stop)
-    return None
+        # Not "was there for two years and three months ago left", but "whom did I work for a year and two months ago?".
+        if lead == "for" and tokens.low(rest[2] + 2).isalnum():
+            return None
+        return _away(shift(now, unit, -high), smaller, -rest[1], -rest[0], rest[2] + 2)
+    if tokens.low(position) == "the" or unit == "quarter" or (side == "back" and follows.isalnum()):
+        return None  # "two days back at work"
+    if lead == "half":
+        return _away(now, *_HALVES[unit], after + 2) if unit in _HALVES else None
+    if follows in DAYS and unit not in _SLACK and low == high:
+        return unit_from(shift(shift(midnight(now), "day", DAYS[follows]), unit, -low), "day", after + 3)
+    return _away(now, unit, -high, -low, after + 2)
 
 
 def _base(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
@@ -90,33 +95,26 @@ def _base(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None:
     return found if found and found.start and found.end and found.end - found.start >= timedelta(days=1) else None
 
 
-def _beside(tokens: TimeTokens, side: str, position: int, now: datetime, unit: str) -> Stretch | None:
-    """A unit next to a date at a token: "the week before May 3", "the week of May 3", "the year before last"."""
+def _beside(tokens: TimeTokens, side: str, position: int, now: datetime, unit: str, number: int = 1) -> Stretch | None:
+    """Units next to a date at a token: "the week before May 3", "the week of May 3"."""
     if side not in {"before", "after", "of"}:
         return None
     date = _base(tokens, position, now)
-    before_last = (side, tokens.low(position)) == ("before", "last") and tokens.low(position + 1) not in HOLIDAYS
-    if date is None and before_last and unit != "day":
-        return unit_from(shift(containing(now, unit), unit, -2), unit, position + 1)
     if date is None or date.start is None or date.end is None:
         return None
+    if side == "of" and (unit not in {"week", "weekend"} or date.end - date.start > timedelta(days=7)):
+        return None
+    if unit in PARTS_OF_DAY:
+        return part_of_day(unit, date.end if side == "after" else shift(date.start, "day", -1), date.stop)
+    if unit == "weekend":
+        # A week ends with its weekend, but a Monday or Tuesday is nearer to the one before: "the weekend of July 4".
+        days = {"before": date.start - timedelta(days=7), "after": date.end + timedelta(days=1)}
+        return unit_from(containing(days.get(side, date.end - timedelta(days=3)), unit), unit, date.stop)
     if side == "of":
-        if unit not in {"week", "weekend"} or date.end - date.start > timedelta(days=7):
-            return None
-        # A Monday or Tuesday is nearer to the weekend before it: "the weekend of July 4".
-        start = containing(date.end - timedelta(days=3) if unit == "weekend" else date.start, unit)
-    elif unit == "weekend":
-        # A week ends with its weekend: the weekend before is never that of the date's own week.
-        last = shift(date.end, "day", -1)
-        own = containing(last, unit)
-        start = containing(date.start, unit) - timedelta(days=7)
-        if side == "after":
-            start = own if own > last else own + timedelta(days=7)
-    elif side == "before":
-        return Stretch(shift(date.start, unit, -1), date.start, date.stop)
-    else:
-        start = date.end
-    return unit_from(start, unit, date.stop)
+        return unit_from(containing(date.start, unit), unit, date.stop)
+    if side == "before":
+        return Stretch(shift(date.start, unit, -number), date.start, date.stop)
+    return Stretch(date.end, shift(date.end, unit, number), date.stop)
 
 
 def _away(base: datetime, unit: str, low: int, high: int, stop: int) -> Stretch:
