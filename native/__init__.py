@@ -17,7 +17,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from native.cpu import LEVELS, file_name, sources
+from native.cpu import LEVELS, SOURCES, file_name
 
 # Only some versions of NumPy declare an array as a buffer in their types.
 _no_bytes: Callable[[Any], ctypes.Array[ctypes.c_char]] = (ctypes.c_char * 0).from_buffer
@@ -83,7 +83,7 @@ def _load(level: str) -> ctypes.PyDLL:
     path = Path(__file__).parent / file_name(level)
     if not path.exists():
         raise LibraryError(f"{path} is missing.{_ADVICE}")
-    if sources().encode() not in path.read_bytes():  # after an update of the checkout
+    if SOURCES.encode() not in path.read_bytes():  # after an update of the checkout
         raise LibraryError(f"{path} was compiled from other C files than those beside it.{_ADVICE}")
     try:
         return ctypes.PyDLL(str(path))

@@ -32,7 +32,7 @@ def build() -> None:
     """Compile all C files for each processor level; a failing compiler raises CalledProcessError."""
     strict = ("-Werror",) if os.environ.get("CI") == "true" else ()
     sources = sorted(str(path) for path in _HERE.glob("*.c"))
-    digest = f'-DTRIVET_SOURCES="{_CPU["sources"]()}"'
+    digest = f'-DTRIVET_SOURCES="{_CPU["SOURCES"]}"'
     compiler = system_compiler()
     with tempfile.TemporaryDirectory() as cache:
         zig_cache = {"ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}

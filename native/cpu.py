@@ -16,7 +16,6 @@ def file_name(level: str) -> str:
     return f"_kernels-{level}.{'dylib' if sys.platform == 'darwin' else 'so'}"
 
 
-def sources() -> str:
-    """The digest of the C files in this folder, which a library made of them contains; empty if there are none."""
-    files = sorted(Path(__file__).parent.glob("*.[ch]"))
-    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest() if files else ""
+_FILES = sorted(Path(__file__).parent.glob("*.[ch]"))
+SOURCES = sha256(b"".join(file.read_bytes() for file in _FILES)).hexdigest() if _FILES else ""
+"""The digest of the C files in this folder, which a library made of them contains; empty if there are none."""
