@@ -30,7 +30,7 @@ _END_IN_IE = frozenset(
         " smoothie townie veggie zombie"
     )
 )
-_ARTICLES = frozenset({"a", "an", "the"})
+ARTICLES = frozenset({"a", "an", "the"})
 _POSSESSIVE = re.compile(r"['\u2019\u02bc](?:s\b)?(?!\w)")
 
 _ENDING = re.compile(
@@ -76,7 +76,7 @@ def normalize(name: str) -> str:
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     pieces = _PIECE.findall(_POSSESSIVE.sub("", folded))
-    while len(pieces) > 1 and pieces[0] in _ARTICLES:
+    while len(pieces) > 1 and pieces[0] in ARTICLES:
         del pieces[0]
     if not pieces:
         pieces = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in folded).split()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from graph.extraction import ExtractedMention
-from graph.names import normalize, parts_of_runs, singular
+from graph.names import ARTICLES, normalize, parts_of_runs, singular
 from graph.stopwords import (
     CONNECTORS,
     ENGLISH_FUNCTION_WORDS,
@@ -31,7 +31,6 @@ MIN_PREFIX_CHARS = 3
 HONORIFICS = frozenset(words("dr doctor mr mister mrs ms miss prof professor sir lady lord madam mx"))
 """Titles of people: part of the written name, not of the identity."""
 
-_ARTICLES = frozenset({"a", "an", "the"})
 _UNSAID = CONNECTORS | frozenset(words("and for in a an"))
 _WRITTEN_OUT = {"dr": "doctor", "mr": "mister", "prof": "professor", "st": "saint", "mt": "mount", "ft": "fort"}
 _OTHER_FORM = _WRITTEN_OUT | {long: short for short, long in _WRITTEN_OUT.items()}
@@ -143,7 +142,7 @@ def initials(key: str) -> frozenset[str]:
 def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[ExtractedMention]) -> None:
     spans = found.spans
     bare = [singular(word) for word in said]
-    starts = [position for position, word in enumerate(said) if word not in _ARTICLES]
+    starts = [position for position, word in enumerate(said) if word not in ARTICLES]
     for size in range(min(MAX_NAME_WORDS, len(said)), 0, -1):
         for start in starts:
             end = start + size
