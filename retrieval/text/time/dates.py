@@ -129,9 +129,9 @@ def date_at(
         if _DAY.fullmatch(word):
             return _day_first(tokens, position, now, led, year)
         if _DECADE.fullmatch(word) and (led or tokens.low(position - 1) == "the"):
-            return _of_year(int(word[:4]), position + 1, years=10)
+            return Stretch(datetime(int(word[:4]), 1, 1), datetime(int(word[:4]) + 10, 1, 1), position + 1)
         if _YEAR.fullmatch(word) and int(word) >= 1900 and (led or _leads_to_year(tokens, position)):
-            return None if is_counted(tokens, position) else _of_year(int(word), position + 1)
+            return None if is_counted(tokens, position) else unit_from(datetime(int(word), 1, 1), "year", position + 1)
     return None
 
 
@@ -319,10 +319,6 @@ def _days(month: int, first: int, last: int, said: tuple[int | None, int], now: 
     if end <= start:
         raise ValueError("days in no order")
     return Stretch(start, end, stop, yearless=said[0] is None)
-
-
-def _of_year(year: int, stop: int, *, years: int = 1) -> Stretch:
-    return Stretch(datetime(year, 1, 1), datetime(year + years, 1, 1), stop)
 
 
 def _season(tokens: TimeTokens, month: int, year: int, stop: int, now: datetime) -> Stretch:

@@ -137,15 +137,13 @@ _ALONE = frozenset({"early", "mid", "late"})
 _NOW = frozenset({"now", "present", "date"})
 
 
-def stretch_at(
-    tokens: TimeTokens, position: int, now: datetime, *, led: bool = False, year: int | None = None
-) -> Stretch | None:
+def stretch_at(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None = None) -> Stretch | None:
     """The time that starts at a token: whole, or a part of one.
 
     `led` says whether the preceding words make a month, year or weekday alone a time, `year` is that of a date that
     does not state one. Raises as `date_at` does.
 
-    >>> found = stretch_at(TimeTokens("the last week of May 2023"), 1, datetime(2024, 1, 1))
+    >>> found = stretch_at(TimeTokens("the last week of May 2023"), 1, datetime(2024, 1, 1), led=False)
     >>> found.start, found.end
     (datetime.datetime(2023, 5, 25, 0, 0), datetime.datetime(2023, 6, 1, 0, 0))
     """
@@ -205,7 +203,7 @@ def _dated_at(tokens: TimeTokens, position: int, now: datetime) -> int:
     return date_position if is_dated else position
 
 
-def _whole(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None = None) -> Stretch | None:
+def _whole(tokens: TimeTokens, position: int, now: datetime, led: bool, year: int | None) -> Stretch | None:
     found = relative_at(tokens, position, now, led=led) or date_at(tokens, position, now, led=led, year=year)
     if found and not tokens.capital(found.stop):  # "yesterday morning", but "Friday Night Dinner"
         return _in_day(tokens.low(found.stop), found, found.stop + 1) or found

@@ -237,8 +237,7 @@ def _weekday(tokens: TimeTokens, position: int, now: datetime, led: bool) -> Str
         return found
     if not (is_time or _is_when(tokens, position)) or _habitual(tokens, position):
         return None
-    date = date_at(tokens, tokens.after(named, "the"), now)
-    if date is not None and date.start is not None:
+    if date_at(tokens, tokens.after(named, "the"), now):
         return None  # "on Tuesday, May 3": the date decides
     return _day(now, _days_to(now, WEEKDAYS[tokens.low(position)], after=False), position + 1)
 
@@ -306,9 +305,7 @@ def _yearly(now: datetime, which: str, month: int, unit: str, stop: int) -> Stre
     if which == "this":
         start = min(starts, key=lambda start: abs(middles[start] - now))
     elif which == "next":
-        start = next(start for start in starts if start > now)
-    elif which == "the":
-        start = next(start for start in reversed(starts) if middles[start] <= now)
+        start = min(start for start in starts if start > now)
     else:
-        start = next(start for start in reversed(starts) if shift(start, unit, 1) <= now)
+        start = max(start for start in starts if (middles[start] if which == "the" else shift(start, unit, 1)) <= now)
     return unit_from(start, unit, stop)
