@@ -156,14 +156,9 @@ def _add_spans(found: Spellings, said: Sequence[str], mentions: Sequence[Extract
             spans[mention.key] = frozenset(
                 [position for position, word in enumerate(said) if word in parts or bare[position] in parts]
             )
-    _add_inner(found, said)
-
-
-def _add_inner(found: Spellings, said: Sequence[str]) -> None:
-    """Add the parts of words in scripts without spaces: 李明 in 李明住在哪里."""
-    for position, part in parts_of_runs(said):
-        if part not in found.spans:
-            found.spans[part] = frozenset([position])
+    for position, part in parts_of_runs(said):  # in scripts without spaces: 李明 in 李明住在哪里
+        if part not in spans:
+            spans[part] = frozenset([position])
             found.inner.add(part)
 
 
