@@ -546,49 +546,31 @@ def test_other_words_are_no_time(query: str) -> None:
         ("On Monday, May called about what?", ["2023-06-12/2023-06-13"]),
         ("In 2020, August Smith played what?", ["2020-01-01/2021-01-01"]),
         ("since thurs, last Tues", ["2023-06-08/2023-06-16", "2023-06-13/2023-06-14"]),
-    ],
-)
-def test_all_times_of_a_list_are_found(query: str, expected: list[str]) -> None:
-    """Weekdays by their short forms, too."""
-    assert [interval(period) for period in find_periods(query, asked_at=ASKED_AT)] == expected
-
-
-def test_each_of_several_times_is_found_in_order() -> None:
-    periods = find_periods("Compare April 6-7, 2023, last week and 2021: since 2021?", asked_at=ASKED_AT)
-    assert [interval(p) for p in periods] == [
-        "2023-04-06/2023-04-08",
-        "2023-06-05/2023-06-12",
-        "2021-01-01/2023-06-16",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
+        (
+            "Compare April 6-7, 2023, last week and 2021: since 2021?",
+            ["2023-04-06/2023-04-08", "2023-06-05/2023-06-12", "2021-01-01/2023-06-16"],
+        ),
+        # No range is what is compared or moved.
         ("Compare May 2022 to May 2023", ["2022-05-01/2022-06-01", "2023-05-01/2023-06-01"]),
         ("moved it on 5 May 2022 to 8 July 2022", ["2022-05-05/2022-05-06", "2022-07-08/2022-07-09"]),
         ("I prefer last summer to this summer", ["2022-06-01/2022-09-01", "2023-06-01/2023-09-01"]),
         ("yesterday - 5 May", ["2023-06-14/2023-06-15", "2023-05-05/2023-05-06"]),
         ("Where were we in 2021 and 2022?", ["2021-01-01/2022-01-01", "2022-01-01/2023-01-01"]),
         ("Who called on Monday or Tuesday?", ["2023-06-12/2023-06-13", "2023-06-13/2023-06-14"]),
+        # Months share the year of the last one.
+        (
+            "the rent of December and January 2022, not of a march or May 2021",
+            ["2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2021-05-01/2021-06-01"],
+        ),
+        (
+            "What did we do in December, January, and February 2022?",
+            ["2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2022-02-01/2022-03-01"],
+        ),
     ],
 )
-def test_times_that_are_compared_or_moved_are_no_range(query: str, expected: list[str]) -> None:
-    assert [interval(p) for p in find_periods(query, asked_at=ASKED_AT)] == expected
-
-
-def test_months_share_the_year_of_the_last_one() -> None:
-    periods = find_periods("the rent of December and January 2022, not of a march or May 2021", asked_at=ASKED_AT)
-    assert [interval(p) for p in periods] == [
-        "2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2021-05-01/2021-06-01",
-    ]  # fmt: skip
-
-
-def test_all_months_of_a_list_have_its_year() -> None:
-    periods = find_periods("What did we do in December, January, and February 2022?", asked_at=ASKED_AT)
-    assert [interval(p) for p in periods] == [
-        "2021-12-01/2022-01-01", "2022-01-01/2022-02-01", "2022-02-01/2022-03-01",
-    ]  # fmt: skip
+def test_each_of_several_times_is_found_in_order(query: str, expected: list[str]) -> None:
+    """Weekdays by their short forms, too."""
+    assert [interval(period) for period in find_periods(query, asked_at=ASKED_AT)] == expected
 
 
 def test_the_first_periods_count() -> None:
