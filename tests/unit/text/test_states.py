@@ -4,10 +4,8 @@ import pytest
 
 from retrieval.text.time.states import AskedState, find_state
 
-
-@pytest.mark.parametrize(
-    "query",
-    [
+QUERIES = {
+    AskedState.LATEST: [
         "Where does Maria live now?",
         "Waar woont Maria nu?",
         "what is Gordon's going rate AT THE MOMENT",
@@ -26,14 +24,7 @@ from retrieval.text.time.states import AskedState, find_state
         "Wer hat den Hund am Ende behalten?",
         "¿Quién ganó al final?",
     ],
-)
-def test_it_asks_for_now(query: str) -> None:
-    assert find_state(query) is AskedState.LATEST
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
+    AskedState.EARLIER: [
         "Which car did I fancy before the Ibiza?",
         "Where did they originally want to marry?",
         "Where did Ana live before May?",
@@ -45,14 +36,7 @@ def test_it_asks_for_now(query: str) -> None:
         "以前、どこに住んでいた?",
         "她以前住在哪里",
     ],
-)
-def test_it_asks_for_before(query: str) -> None:
-    assert find_state(query) is AskedState.EARLIER
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
+    None: [
         "",
         "Where does Maria live?",
         "Who knows the snowman?",  # no word of its own
@@ -91,6 +75,9 @@ def test_it_asks_for_before(query: str) -> None:
         "誰に会いましたか",
         "We moved the desks now and I am glad of it. " * 5 + "What is next?",
     ],
-)
-def test_it_does_not_say(query: str) -> None:
-    assert find_state(query) is None
+}
+
+
+@pytest.mark.parametrize(("query", "asked"), [(query, asked) for asked, some in QUERIES.items() for query in some])
+def test_the_state_that_a_query_asks_for(query: str, asked: AskedState | None) -> None:
+    assert find_state(query) is asked
