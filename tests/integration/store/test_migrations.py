@@ -214,10 +214,9 @@ def test_two_processes_apply_each_migration_once(empty_database_url: str) -> Non
 async def test_a_migration_of_another_process_is_waited_for_whatever_the_roles_timeouts(
     empty_database_url: str,
 ) -> None:
-    database = psycopg.conninfo.conninfo_to_dict(empty_database_url)["dbname"]
     with psycopg.connect(empty_database_url, autocommit=True) as db:
         for setting in ("statement_timeout", "lock_timeout"):
-            db.execute(f"alter database {database} set {setting} = '1s'")  # enough for whatever waits for nobody
+            db.execute(f"alter database {db.info.dbname} set {setting} = '1s'")  # enough for whatever waits for nobody
     slow = Migration(version=1, name="slow", sql="select pg_sleep(1.2); create table a (x integer)")
     results = await asyncio.gather(*(migrate(empty_database_url, series=[slow]) for _ in range(2)))
     assert sorted(results) == [[], [1]]

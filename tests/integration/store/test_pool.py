@@ -38,9 +38,8 @@ async def test_connections_are_set_up(pool: Pool) -> None:
 
 
 async def test_times_are_read_whatever_the_databases_date_style(database_url: str) -> None:
-    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
     with psycopg.connect(database_url, autocommit=True) as db:
-        db.execute(f"alter database {database} set datestyle = 'German, DMY'")
+        db.execute(f"alter database {db.info.dbname} set datestyle = 'German, DMY'")
     async with await connect(database_url) as single, open_pool(database_url, 4) as pool, pool.connection() as pooled:
         for conn in (single, pooled):
             [[time]] = await (await conn.execute("select timestamptz '2024-05-08 13:56Z'")).fetchall()
@@ -48,9 +47,8 @@ async def test_times_are_read_whatever_the_databases_date_style(database_url: st
 
 
 async def test_writers_see_what_they_waited_for_whatever_the_databases_isolation(database_url: str) -> None:
-    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
     with psycopg.connect(database_url, autocommit=True) as db:
-        db.execute(f"alter database {database} set default_transaction_isolation = 'serializable'")
+        db.execute(f"alter database {db.info.dbname} set default_transaction_isolation = 'serializable'")
         async with open_pool(database_url, 4) as pool, pool.connection() as writer, writer.transaction():
             ask = "select count(*) from namespace"
             assert await (await writer.execute(ask)).fetchone() == (0,)
@@ -59,9 +57,8 @@ async def test_writers_see_what_they_waited_for_whatever_the_databases_isolation
 
 
 async def test_transactions_have_no_time_limit_whatever_the_databases(database_url: str) -> None:
-    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
     with psycopg.connect(database_url, autocommit=True) as db:
-        db.execute(f"alter database {database} set transaction_timeout = '1h'")
+        db.execute(f"alter database {db.info.dbname} set transaction_timeout = '1h'")
     async with await connect(database_url) as single, open_pool(database_url, 4) as pool, pool.connection() as pooled:
         for conn in (single, pooled):
             assert await (await conn.execute("show transaction_timeout")).fetchone() == ("0",)
@@ -70,10 +67,9 @@ async def test_transactions_have_no_time_limit_whatever_the_databases(database_u
 async def test_idle_connections_are_kept_and_arrays_may_have_nulls_whatever_the_databases_settings(
     database_url: str,
 ) -> None:
-    database = psycopg.conninfo.conninfo_to_dict(database_url)["dbname"]
     with psycopg.connect(database_url, autocommit=True) as db:
-        db.execute(f"alter database {database} set idle_session_timeout = '1h'")
-        db.execute(f"alter database {database} set array_nulls = off")
+        db.execute(f"alter database {db.info.dbname} set idle_session_timeout = '1h'")
+        db.execute(f"alter database {db.info.dbname} set array_nulls = off")
     async with open_pool(database_url, 4) as pool, pool.connection() as conn:
         assert await (await conn.execute("show idle_session_timeout")).fetchone() == ("0",)
         assert await (await conn.execute("select '{NULL}'::text[]")).fetchone() == ([None],)
