@@ -86,8 +86,7 @@ _MAKERS = rf"(?P<target>(?>{NAME})){_ENDS}(?:,?\sand\s(?P<second>(?>{NAME})){_EN
 _JOB = r"(?:\sas\san?\s[a-z][a-z -]{1,30})?\s(?:at|for)"
 
 PATTERNS = (
-    RelationPattern("married_to", r"married\sto"),
-    RelationPattern("married_to", r"married(?=\s[A-Z])"),
+    RelationPattern("married_to", r"married(?:\sto|(?=\s[A-Z]))"),
     RelationPattern("works_at", rf"work{_JOB}", _THING, persons="first"),
     RelationPattern("works_at", rf"(?:works|working){_JOB}", _THING),
     RelationPattern("works_at", r"(?:got|have|landed|started)\sa(?:\s[a-z]+){0,2}\sjob\sat", _THING),
@@ -172,14 +171,11 @@ UNSURE = re.compile(
 )
 """Words that make a statement a wish, a guess or a plan; "my sister Ann" still counts."""
 
-NOT_NAMED_SO = (
-    WEEKDAYS
-    | frozenset(MONTHS)
-    | frozenset(
-        words(
-            "english spanish french german italian chinese japanese korean latin dutch portuguese russian arabic hindi"
-            " christmas easter thanksgiving halloween god lord facebook instagram"
-        )
-    )
+NOT_NAMED_SO = WEEKDAYS.union(
+    MONTHS,
+    words(
+        "english spanish french german italian chinese japanese korean latin dutch portuguese russian arabic hindi"
+        " christmas easter thanksgiving halloween god lord facebook instagram"
+    ),
 )
 """Capitalised words that are hardly ever a relative's name: "taught my mom English"."""
