@@ -2,7 +2,8 @@
 
 A web page can reach a server on loopback in two ways: under its own host name, made to resolve to 127.0.0.1 (DNS
 rebinding), which the browser sends as `Host`, and by cross-origin requests, which carry its origin as `Origin`. What a
-page embeds carries none, only `Sec-Fetch-Site`; the page learns from it whether the answer was an error.
+page embeds carries none, only `Sec-Fetch-Site`; the page learns from it whether the answer was an error. A link
+may lead here from any page.
 """
 
 from __future__ import annotations
@@ -15,9 +16,6 @@ from litestar.types import HTTPScope
 
 from retrieval.api.problems import problem
 from retrieval.settings import Settings
-
-_PAGES = ("/", "/docs")
-"""What pages of other origins may link to."""
 
 _OWN_SITES = frozenset({"none", "same-origin"})
 """Values of `Sec-Fetch-Site`: the reader opens an address, or this server's own page asks."""
@@ -50,8 +48,8 @@ class HostCheck:
         for origin in () if self._has_key else _values(scope, b"origin"):
             if origin.partition("://")[2] not in hosts:
                 return problem(403, f"Without a key, pages of {origin!r} may not use this server")
-        sites = () if self._has_key or scope["path"] in _PAGES else _values(scope, b"sec-fetch-site")
-        if not _OWN_SITES.issuperset(sites):
+        is_link = _values(scope, b"sec-fetch-dest") == ["document"]
+        if not (self._has_key or is_link or _OWN_SITES.issuperset(_values(scope, b"sec-fetch-site"))):
             return problem(403, "Without a key, pages of other origins may not use this server")
         return None
 
