@@ -229,8 +229,8 @@ def _socket_folder(pgdata: Path) -> Path:
     owner = pgdata.stat()
     folder = Path(tempfile.gettempdir()) / f"trivet-{hashlib.sha256(os.fsencode(pgdata)).hexdigest()[:12]}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    if is_root() and folder.stat().st_uid == 0:
-        os.chown(folder, owner.st_uid, owner.st_gid)
+    if is_root() and folder.lstat().st_uid == 0:
+        os.chown(folder, owner.st_uid, owner.st_gid, follow_symlinks=False)
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != owner.st_uid or status.st_mode & 0o077:
         raise EmbeddedPostgresError(f"{folder}, which the socket needs, belongs to somebody else")

@@ -317,7 +317,7 @@ def test_two_paths_to_one_folder_share_the_server(folder: Path) -> None:
         one_path.stop()
 
 
-def test_a_path_too_long_for_a_socket_works(new_folder: Path) -> None:
+def test_a_path_too_long_for_a_socket_works(new_folder: Path, tmp_path: Path) -> None:
     server = EmbeddedPostgres(new_folder / ("long" * 30), settings=FAST)
     try:
         url = server.start()
@@ -327,6 +327,14 @@ def test_a_path_too_long_for_a_socket_works(new_folder: Path) -> None:
     socket_folder = Path(str(conninfo_to_dict(url)["host"]))
     assert not socket_folder.is_relative_to(new_folder)
     assert not socket_folder.exists()
+    (other := tmp_path / "other").mkdir()
+    socket_folder.symlink_to(other)  # as any user can who knows the path
+    try:
+        with pytest.raises(EmbeddedPostgresError, match="belongs to somebody else"):
+            server.start()
+        assert other.owner() == tmp_path.owner()
+    finally:
+        socket_folder.unlink()
 
 
 def test_a_path_with_spaces_and_quotes_works(new_folder: Path) -> None:
