@@ -74,28 +74,25 @@ class DocumentChunk(Struct, frozen=True, kw_only=True):
     superseded_by: list[str]
 
 
-class Document(Struct, frozen=True, kw_only=True):
-    """A document as stored: its text is that of its chunks in order."""
-
+class _Described(Struct, frozen=True, kw_only=True):
     id: str
     title: str | None
     media_type: str | None
     created_at: Zoned
     tags: list[str]
     metadata: dict[str, Any]
+
+
+class Document(_Described, frozen=True, kw_only=True):
+    """A document as stored: its text is that of its chunks in order."""
+
     chunks: list[DocumentChunk]
     text: str
 
 
-class DocumentInfo(Struct, frozen=True, kw_only=True):
+class DocumentInfo(_Described, frozen=True, kw_only=True):
     """A document in a list, with the number of its chunks."""
 
-    id: str
-    title: str | None
-    media_type: str | None
-    created_at: Zoned
-    tags: list[str]
-    metadata: dict[str, Any]
     chunks: int
 
 
