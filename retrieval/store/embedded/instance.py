@@ -53,10 +53,13 @@ _CLUSTER = "postgres"
 _OWN_NAMES = frozenset({_CLUSTER, "postgres.new", "change.lock", "users.lock", "lost+found", "demo", "eval", "index"})
 
 _INSTEAD_OF_VARIABLES = {
-    "hostaddr": "", "options": "", "target_session_attrs": "any",
+    "hostaddr": "", "options": "-clog_error_verbosity=terse", "target_session_attrs": "any",
     "require_auth": "", "channel_binding": "disable", "gssencmode": "disable", "sslnegotiation": "postgres",
 }  # fmt: skip
-"""Connection parameters that libpq would otherwise take from PGOPTIONS and the like, which are for another server."""
+"""Connection parameters that libpq would otherwise take from PGOPTIONS and the like, which are for another server.
+
+Errors are logged without the keys that collided: those of deleted memories would stay in the log.
+"""
 
 _UNFIT = frozenset('"\\$`\n\r')  # pg_ctl passes the path to a shell in double quotes
 

@@ -140,6 +140,15 @@ async def test_keeps_what_was_committed(folder: Path) -> None:
         assert one(url, "select value from kept") == 7
 
 
+async def test_the_log_of_an_error_has_no_value_of_a_key(folder: Path) -> None:
+    async with running(folder, settings=FAST) as url:
+        with pytest.raises(psycopg.errors.UniqueViolation):
+            one(url, "create table kept (name text unique); insert into kept values ('Lucy'), ('Lucy')")
+        log = (folder / "postgres" / "server.log").read_text()
+    assert "violates unique constraint" in log
+    assert "Lucy" not in log
+
+
 async def test_two_uses_in_one_process_share_the_server(folder: Path) -> None:
     async with running(folder, settings=FAST) as outer:
         async with running(folder, settings=FAST) as inner:
