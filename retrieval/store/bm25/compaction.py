@@ -34,8 +34,11 @@ TIER_WIDTH = 8
 TOMBSTONE_SHARE = 0.25
 """Share of deleted memories above which all segments of a namespace are merged."""
 
-_IS_OLD: LiteralString = "at < now() - interval '1 day'"
-"""Condition on a tombstone above whose age all segments are merged as well, as they have hashes of deleted words."""
+_IS_OLD: LiteralString = "at not between now() - interval '1 day' and now()"
+"""A tombstone above whose age all segments are merged as well, as they have hashes of deleted words.
+
+One from when the clock was ahead counts as old.
+"""
 
 PACKED_AT_ONCE = 20_000
 """Most memories packed into one segment; bounds memory use."""
