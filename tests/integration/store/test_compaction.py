@@ -248,7 +248,7 @@ async def test_a_namespace_deleted_meanwhile_stays_deleted(pool: Pool) -> None:
 
 @pytest.mark.parametrize(("gone", "days"), [(40, 0), (20, 2), (20, -2)])
 async def test_the_dead_are_purged_when_they_are_many_or_old(pool: Pool, gone: int, days: int) -> None:
-    """Deletes alone, with nothing added, make a namespace worth compacting; also those before the clock was set back."""
+    """Deletes alone, with nothing added, make a namespace worth compacting; also if the clock was set back."""
     texts = {doc: "ara" for doc in range(100)}
     async with pool.connection() as conn:
         await append(conn, 1, texts)
