@@ -140,10 +140,10 @@ def _record(
     try:
         mail = BytesParser(policy=compat32).parsebytes(raw)
         text = said(_body(mail))
+        sender = _raw_header(mail, "From")
+        name, address = next(iter(getaddresses([sender])), ("", ""))  # before decoding: a name may have a comma
     except RecursionError:
         return refused(place, "its parts are nested too deeply")
-    sender = _raw_header(mail, "From")
-    name, address = next(iter(getaddresses([sender])), ("", ""))  # before decoding: a name may have a comma
     subject = re.sub(r"\s+", " ", _header(mail, "Subject")).strip()
     if re.search(r"\b(Spam|Trash)\b", _header(mail, "X-Gmail-Labels")):
         return SkippedRecord(place=f"{place} ({subject})", reason="mail in spam or trash")

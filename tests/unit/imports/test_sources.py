@@ -443,10 +443,18 @@ def test_hostile_html_is_read_in_passing(body: str) -> None:
     assert len(read.memories) + len(read.skips) + len(read.errors) == 1
 
 
-def test_mails_nested_without_end_are_refused() -> None:
-    parts = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(3_000))
-    read = mail("Subject: s\nContent-Type: multipart/mixed; boundary=b0", parts)
+NESTED = "".join(f"--b{n}\nContent-Type: multipart/mixed; boundary=b{n + 1}\n\n" for n in range(3_000))
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [("Content-Type: multipart/mixed; boundary=b0", NESTED), (f"From: {'all: ' * 3_000}", "tea")],
+    ids=["parts", "groups of senders"],
+)
+def test_mails_nested_without_end_are_refused(headers: str, body: str) -> None:
+    read = mail(f"Subject: s\n{headers}", f"{body}\n\n{MAIL.format(headers='Subject: next', body='The next one')}")
     assert read.errors == {"mail 1": "its parts are nested too deeply"}
+    assert read.texts == ["The next one"]
 
 
 def test_a_line_that_names_the_separator_of_a_table_for_excel_is_none_of_its_rows() -> None:
