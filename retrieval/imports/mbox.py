@@ -245,7 +245,7 @@ def said(text: str) -> str:
 
 def _drop_attribution(lines: list[str]) -> None:
     """Remove the line at the end that announces a quotation, with its date, in one or two pieces."""
-    end = max(index for index, line in enumerate(lines) if line)
+    end = next(index for index in reversed(range(len(lines))) if lines[index])
     for start in (end, end - 1):
         if start >= 0 and lines[start] and any(char.isdigit() for char in lines[start]):
             del lines[start:]

@@ -12,6 +12,7 @@ from retrieval.answer.conversation import MOST_QUERY_CHARS, query_of
 from retrieval.answer.pack_formats import _escaped
 from retrieval.documents.html import read_html
 from retrieval.documents.splitting import title_in
+from retrieval.imports import mbox
 from retrieval.text import analysis
 from retrieval.text.analysis import analyze, term_id
 from retrieval.types.search import ChatMessage
@@ -65,7 +66,9 @@ def test_it_is_read_at_once(read: Callable[[str], object], text: str, expected: 
     assert read(text) == expected
 
 
-@pytest.mark.parametrize(("read", "piece"), [(extract, '"Aa Bb" then Cc ')], ids=["quotations"])
+@pytest.mark.parametrize(
+    ("read", "piece"), [(extract, '"Aa Bb" then Cc '), (mbox.said, "> b\nx:\n")], ids=["quotations", "quoted mails"]
+)
 def test_twice_the_text_is_twice_the_work(read: Callable[[str], object], piece: str) -> None:
     once, twice = piece * 300, piece * 600
     assert calls(lambda: read(twice)) < 2.5 * calls(lambda: read(once))
