@@ -41,7 +41,7 @@ def command(output: Path | None, namespace: str, settings: Settings) -> None:
         async with aclosing(engine.lifecycle.export(namespace)) as pieces:
             header = await anext(pieces)
             found = read_header(header)
-            with _file(output) as file, progress("export", found.memories) as advance:
+            with replacing(output) as file, progress("export", found.memories) as advance:
                 file.write(header)
                 async for piece in pieces:
                     file.write(piece)
@@ -53,8 +53,11 @@ def command(output: Path | None, namespace: str, settings: Settings) -> None:
 
 
 @contextmanager
-def _file(path: Path | None) -> Iterator[IO[bytes]]:
-    """The file to write; it replaces an older one when complete. Pipes and devices are written to directly."""
+def replacing(path: Path | None) -> Iterator[IO[bytes]]:
+    """The file to write, for its owner alone; it replaces an older one when complete.
+
+    Pipes and devices are written to directly.
+    """
     if path is None or path == Path("-"):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

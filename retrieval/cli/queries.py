@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import click
 import msgspec
 
 from retrieval.cli.engine import with_engine
+from retrieval.cli.export import replacing
 from retrieval.cli.options import common_options, example, namespace_option, with_folder
 from retrieval.cli.output import console, print_json, printable, say
 from retrieval.engine import Trivet
@@ -85,9 +85,8 @@ async def _export(engine: Trivet, namespace: str, file: Path) -> int:
     """Write the entries that have a text; returns how many."""
     judged = {each.search_id: each for each in await engine.records.judged_searches(namespace)}
     rows = list(_rows(namespace, await _all(engine, namespace), judged))
-    beside = file.with_name(file.name + ".part")
-    beside.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
-    os.replace(beside, file)
+    with replacing(file) as written:
+        written.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
     return len(rows)
 
 

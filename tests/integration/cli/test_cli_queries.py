@@ -124,6 +124,14 @@ def test_an_export_leaves_out_what_has_no_text(queries: Cli, tmp_path: Path) -> 
     assert (tmp_path / "queries.jsonl").read_bytes() == b""
 
 
+def test_an_export_is_for_its_owner_alone_and_follows_no_link(queries: Cli, tmp_path: Path) -> None:
+    """In a folder that others share."""
+    other, file = tmp_path / "other", tmp_path / "queries.jsonl"
+    (tmp_path / "queries.jsonl.part").symlink_to(other)
+    queries("-n", "n", "--export", file)
+    assert (file.stat().st_mode & 0o777, other.exists()) == (0o600, False)
+
+
 def test_it_deletes_after_it_exported(queries: Cli, tmp_path: Path) -> None:
     done = queries("-n", "n", "--delete", "--export", tmp_path / "queries.jsonl", "--json").output
     assert json.loads(done) == {"exported": 2, "deleted": 2}
