@@ -12,7 +12,7 @@ import msgspec
 from retrieval.cli.engine import with_engine
 from retrieval.cli.export import replacing
 from retrieval.cli.options import common_options, example, namespace_option, with_folder
-from retrieval.cli.output import console, print_json, printable, say
+from retrieval.cli.output import console, in_a_line, print_json, say
 from retrieval.engine import Trivet
 from retrieval.journal.service import relevant_of
 from retrieval.plurals import counted
@@ -121,7 +121,7 @@ def _print(entries: Sequence[LoggedQuery], *, as_json: bool) -> None:
         return
     to = console()
     for entry in entries:
-        say(to, printable(entry.query if entry.query is not None else f"({entry.query_chars} characters withheld)"))
+        say(to, in_a_line(entry.query if entry.query is not None else f"({entry.query_chars} characters withheld)"))
         found = "" if entry.results is None else f"  {counted(len(entry.results), 'result', 'results')}"
         about = f"{entry.at:%Y-%m-%d %H:%M:%S}  {entry.id}  {entry.mode}  {entry.profile}{found}"
         say(to, f"   {about}  {entry.total_ms:.1f} ms", "dim")

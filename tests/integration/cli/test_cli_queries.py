@@ -29,7 +29,7 @@ from tests.turns import hashed
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 FILTERS = Filters(speaker=["Ana"], tags_any=["chat"])
-ASKED = {"s1": ("Where was \x1b[31mCaroline?", "fact_lookup"), "s2": ("Who is Ana?", None)}
+ASKED = {"s1": ("Where was\n\x1b[31mCaroline?", "fact_lookup"), "s2": ("Who is Ana?", None)}
 
 
 async def _load_vectors(database_url: str) -> None:
@@ -66,7 +66,7 @@ def queries(database_url: str, cli: Cli) -> Cli:
 
 
 def test_it_lists_what_was_asked(queries: Cli) -> None:
-    """For people, without terminal control characters, or as JSON."""
+    """For people, one a line and without terminal control characters, or as JSON."""
     shown = queries("-n", "n").output
     assert "Where was \ufffd[31mCaroline?" in shown
     assert shown.index("s1") < shown.index("s2")
