@@ -78,7 +78,7 @@ class RemoteEmbedder(Embedder):
             raise self._failed(f"does not answer at {self._url}")
         async with self._probe if self._is_silent else nullcontext():
             answer = await self._answer([_cut(text)], is_query=True, timeout_s=QUERY_TIMEOUT_S)
-        if answer.is_error:
+        if not answer.is_success:
             raise self._refused(answer)
         [vector] = self._vectors(answer, 1)
         return np.asarray(vector, np.float32)
@@ -113,7 +113,7 @@ class RemoteEmbedder(Embedder):
                 if pause_s > MOST_PAUSE_S or not (answer.status_code == 429 or answer.is_server_error):
                     break
             await asyncio.sleep(pause_s)
-        if answer.is_error:
+        if not answer.is_success:
             raise self._refused(answer)
         return answer
 

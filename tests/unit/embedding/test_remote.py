@@ -175,6 +175,14 @@ async def test_whatever_a_provider_says_can_be_passed_on(
     assert str(raised.value).startswith(f"the embedding provider openai answered 400: {told}")
 
 
+async def test_a_redirect_is_told_and_not_followed(provider: Provider, embedder: RemoteEmbedder) -> None:
+    """It would take texts and key to another address."""
+    provider.replies = [Reply(308, b"", {"location": f"{provider.url}/elsewhere"})]
+    with pytest.raises(EmbeddingFailed, match="answered 308"):
+        await embedder.embed_documents(["boat"])
+    assert len(provider.received) == 1
+
+
 async def test_an_answer_is_read_up_to_a_limit(
     provider: Provider, embedder: RemoteEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
