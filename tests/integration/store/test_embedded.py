@@ -466,9 +466,11 @@ def test_a_shortage_of_open_files_is_told_once(
     server = EmbeddedPostgres(folder, settings=FAST)
     server.start()
     try:
-        may_go_on = Semaphore(0)
+        may_go_on, really_runs = Semaphore(0), Cluster.is_running
 
-        def is_running(_: Cluster) -> bool:
+        def is_running(cluster: Cluster) -> bool:
+            if cluster != server._cluster:  # the other tests' own, which this process may watch, too
+                return really_runs(cluster)
             may_go_on.release()
             raise OSError(errno.EMFILE, "Too many open files")
 
