@@ -40,8 +40,7 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     word, side, base_at = tokens.low(after), tokens.low(after + 1), after + 2
     unit = UNITS.get(word)
     if unit is None:
-        is_part = article and word in PARTS_OF_DAY and side in {"before", "after"}
-        return _beside(tokens, side, base_at, now, word) if is_part else None
+        return _beside(tokens, side, base_at, now, word) if article and word in PARTS_OF_DAY else None
     if side in {"ago", "back", "and"}:
         return _ago(tokens, position, counted, now, unit)
     if side == "prior" and tokens.low(base_at) == "to":
@@ -165,10 +164,8 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
     if first is None or first.vague or tokens.low(to_at) not in to:
         return None
     second_at = named_at(tokens, to_at + 1, now)
-    if tokens.low(second_at) in _NOW:
-        second: Stretch | None = unit_from(midnight(now), "day", second_at + 1)
-    else:
-        second = stretch_at(tokens, second_at, now, led=True)
+    today = unit_from(midnight(now), "day", second_at + 1)
+    second = today if tokens.low(second_at) in _NOW else stretch_at(tokens, second_at, now, led=True)
     if second and second.yearless:
         # The second date is after the first, or of months without a year the last one that has begun.
         year = first.start.year if first.start else now.year
@@ -182,12 +179,12 @@ def range_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | None
         first = stretch_at(tokens, first_at, now, led=True, year=year)
         if first and first.start and first.start > second.start:
             first = stretch_at(tokens, first_at, now, led=True, year=year - 1)
-    is_over = tokens.low(first_at) in WEEKDAYS and tokens.is_past(position)
-    if is_over and first and second and first.start and second.end and first.start >= second.end:
-        first = first._replace(start=first.start - timedelta(days=7))  # "What did we do from Monday to Friday?"
-    if first and second and first.start and second.end and first.start < second.end:
-        return Stretch(first.start, second.end, second.stop)
-    return None
+    if not (first and second and first.start and second.end):
+        return None
+    start = first.start
+    if start >= second.end and tokens.low(first_at) in WEEKDAYS and tokens.is_past(position):
+        start -= timedelta(days=7)  # "What did we do from Monday to Friday?"
+    return Stretch(start, second.end, second.stop) if start < second.end else None
 
 
 def named_at(tokens: TimeTokens, position: int, now: datetime) -> int:
