@@ -10,7 +10,7 @@ from retrieval.concurrent_legs import LegResults
 from retrieval.legs.base import within_deadline
 from retrieval.preparation import PreparedQuery
 from retrieval.ranking.candidates import Candidates
-from retrieval.ranking.rescoring import candidate_inputs, favouring_period
+from retrieval.ranking.rescoring import candidate_inputs, favouring_period, replies_first
 from retrieval.ranking.weighting import Weighting, allowing_for_fragments, with_learned_weights
 from retrieval.types.search import Degradation, Leg
 
@@ -60,7 +60,8 @@ async def rescore_candidates(
             return None
         with query.stopwatch.span("rescore"):
             numbers = candidates.numbers if len(known.ids) == len(candidates.docs) else None
-            return favouring_period(rescorer.score(evidence, known, numbers), candidates, profile.period_weight)
+            scored = replies_first(rescorer.score(evidence, known, numbers), candidates, memories)
+            return favouring_period(scored, candidates, profile.period_weight)
 
     outcome = await within_deadline("rescorer", rescored(), timeout_s)
     if isinstance(outcome, Degradation):

@@ -1,4 +1,4 @@
-"""Rescoring a query's candidates: their features, and the bonus for memories of its period."""
+"""Rescoring a query's candidates: their features, replies before questions, the bonus for memories of its period."""
 
 from __future__ import annotations
 
@@ -26,6 +26,12 @@ T = TypeVar("T")
 
 PERIOD_BONUS = 2.0
 """Added to the score of a memory of the query's period, in standard deviations of the query's scores."""
+
+REPLY_REACH = 1.0
+"""How far a reply may score below the question to come before it, in the same unit.
+
+Chosen on development conversations (docs/decisions/0044-replies-before-questions.md).
+"""
 
 
 def candidate_inputs(
@@ -109,6 +115,27 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
     favoured = (period_docs[nearest] == docs).tolist()
     bonus = weight * PERIOD_BONUS * float(np.std(list(rescored.scores.values())))
     scores = {number: score + bonus * favoured[number] for number, score in rescored.scores.items()}
+    return replace(rescored, scores=scores)
+
+
+def replies_first(rescored: Rescored, candidates: Candidates, memories: Columns) -> Rescored:
+    """Exchange the scores of a turn that only asks and of the reply to it, if the reply's is little lower.
+
+    The question has more of the query's words, but the reply says what is searched for. An assistant's reply does not:
+    there the question tells what its user has or wants.
+    """
+    scores = dict(rescored.scores)
+    reach = REPLY_REACH * float(np.std(list(scores.values())))
+    numbers = {candidates.docs[number]: number for number in scores}
+    asks, following, speakers = memories.asks.values, memories.next.values, memories.speakers.codes.values
+    for doc, question in numbers.items():
+        after = int(following[doc])
+        reply = numbers.get(after)
+        if not asks[doc] or reply is None or asks[after] or speakers[after] in (NONE, speakers[doc]):
+            continue
+        near = 0 < scores[question] - scores[reply] <= reach
+        if near and not is_assistant(memories.speakers.values[speakers[after]]):
+            scores[question], scores[reply] = scores[reply], scores[question]
     return replace(rescored, scores=scores)
 
 

@@ -22,6 +22,7 @@ from retrieval.engine import Trivet
 from retrieval.legs.base import LegQuery, LegRanking
 from retrieval.legs.vector import VectorRetriever
 from retrieval.profiles.schema import ModelsInput, ProfileInput
+from retrieval.ranking import rescoring
 from retrieval.types.memory import MemoryInput
 from retrieval.types.search import Filters, Leg, LegWeights, Mode, SearchRequest, SearchResponse
 from tests.rescorable import learned, require_training
@@ -326,6 +327,40 @@ async def test_filters_hold_and_other_namespaces_do_not_count(engine: Trivet) ->
     assert only.explanation
     assert only.explanation.rescoring is not None
     assert set(ids(await searched(engine, filters=Filters(tags_all=["note"])))) <= {"d0", "d1", "d2"}
+
+
+async def test_a_reply_comes_before_the_question_that_it_answers(
+    engine: Trivet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If its score is near; not if an assistant or the same speaker goes on, or if it asks back."""
+    asked = "Where does Boris like to eat in Rome?"
+    cases = {
+        "answered": (asked, "Boris", "By the river, with wine."),
+        "advised": (asked, "assistant", "The best places are by the river."),
+        "told": ("Boris likes to eat in Rome with me.", "Boris", "By the river, with wine."),
+        "continued": (asked, "Ana", "I forgot its name."),
+        "asked back": (asked, "Boris", "Do you mean the one by the river?"),
+        "answered in full": ("Where?", "Boris", "I like to eat in Rome, by the river, with Ana."),
+    }
+    for case, (question, speaker, text) in cases.items():
+        turns = (("Ana", question), (speaker, text))
+        await engine.add(
+            "asked",
+            [
+                MemoryInput(id=f"{case} {at}", text=said, speaker=by, session_id=case, position=at)
+                for at, (by, said) in enumerate(turns)
+            ],
+        )
+
+    async def scores(reach: float) -> dict[str, float]:
+        monkeypatch.setattr(rescoring, "REPLY_REACH", reach)
+        answer = await engine.answer("asked", SearchRequest(query=QUERY, profile="small@1"))
+        return dict(answer.rescorer_scores())
+
+    plain = await scores(0.0)
+    assert [case for case in cases if plain[f"{case} 0"] > plain[f"{case} 1"]] == [*cases][:-1]
+    assert await scores(0.01) == plain
+    assert await scores(100.0) == plain | {"answered 0": plain["answered 1"], "answered 1": plain["answered 0"]}
 
 
 async def test_where_nothing_is_found_there_is_nothing_to_order(engine: Trivet) -> None:
