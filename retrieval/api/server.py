@@ -83,6 +83,9 @@ def app_from_env() -> ASGIApp:
 
     settings = Settings.from_env()
     logging.basicConfig(level=settings.log_level.upper())
+    # As in the parent, from which spawned workers inherit nothing.
+    logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+    logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
     return stating_startup_failures(create_app(settings))
 
 

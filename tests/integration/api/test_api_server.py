@@ -20,7 +20,7 @@ from retrieval.api.server import as_environment, check_exposure, listening, run
 from retrieval.engine import Trivet
 from retrieval.errors import SettingsError
 from retrieval.settings import Settings
-from tests.processes import PATIENCE_S, serving, until
+from tests.processes import PATIENCE_S, python, serving, until
 from tests.serving import on_a_port, settings_for
 
 
@@ -70,6 +70,18 @@ def test_a_request_that_a_stop_cuts_off_leaves_no_traceback(
         assert line.recv(100).startswith(b"HTTP/1.1 503 ")
     assert "Cancel 1 running task" in caplog.text
     assert "Traceback" not in caplog.text
+
+
+def test_a_spawned_worker_logs_no_more_than_a_forked_one() -> None:
+    """Nothing of a request that a stop cuts off, and no line for each lost connection; it inherits no logger."""
+    code = """
+import asyncio, logging
+from retrieval.api.server import app_from_env
+app_from_env()
+logging.getLogger("uvicorn.error").error("cut off", exc_info=asyncio.CancelledError())
+logging.getLogger("psycopg.pool").warning("lost")
+"""
+    assert python("-c", code).stderr == ""
 
 
 def test_it_accepts_no_connection_while_it_finishes_requests(database_url: str) -> None:
