@@ -45,11 +45,13 @@ class HostCheck:
         for host in hosts:
             if not self._answers(_name_of(host)):
                 return problem(421, f"This server does not answer for {host!r}: TRIVET_ALLOWED_HOSTS can name it")
-        for origin in () if self._has_key else _values(scope, b"origin"):
+        if self._has_key:
+            return None
+        for origin in _values(scope, b"origin"):
             if origin.partition("://")[2] not in hosts:
                 return problem(403, f"Without a key, pages of {origin!r} may not use this server")
-        is_link = _values(scope, b"sec-fetch-dest") == ["document"]
-        if not (self._has_key or is_link or _OWN_SITES.issuperset(_values(scope, b"sec-fetch-site"))):
+        is_own = _OWN_SITES.issuperset(_values(scope, b"sec-fetch-site"))
+        if not is_own and _values(scope, b"sec-fetch-dest") != ["document"]:
             return problem(403, "Without a key, pages of other origins may not use this server")
         return None
 

@@ -49,8 +49,7 @@ _LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
 _UNLOCK: LiteralString = "select pg_advisory_unlock(8321, %(ns)s)"
 
 # Reads no rows of small namespaces, which are many and cannot have `least` of either.
-_CANDIDATES: LiteralString = (
-    """
+_CANDIDATES: LiteralString = f"""
     select ns from namespace n where next_doc >= %(least)s and (
         (select count(*) from (select from bm25_tail t where t.ns = n.ns limit %(least)s) as tail) >= %(least)s
         or (select count(*) from (select from bm25_tombstone t where t.ns = n.ns limit %(least)s) as gone) >= %(least)s
@@ -58,10 +57,9 @@ _CANDIDATES: LiteralString = (
     union
     select ns from bm25_segment where not live
     union
-    select ns from bm25_tombstone where """ + _IS_OLD + """
+    select ns from bm25_tombstone where {_IS_OLD}
     order by ns
-    """
-)  # fmt: skip
+"""
 
 _RETIRE: LiteralString = "update bm25_segment set live = false where ns = %(ns)s and segment = any(%(segments)s)"
 
@@ -71,7 +69,7 @@ _COUNT_TAILS: LiteralString = """
 _COUNT_TAIL: LiteralString = "select count(*) from bm25_tail where ns = %(ns)s"
 
 _COUNT_TOMBSTONES: LiteralString = "select count(*) from bm25_tombstone where ns = %(ns)s"
-_HAS_OLD: LiteralString = "select exists (select from bm25_tombstone where ns = %(ns)s and " + _IS_OLD + ")"
+_HAS_OLD: LiteralString = f"select exists (select from bm25_tombstone where ns = %(ns)s and {_IS_OLD})"
 _TOMBSTONES: LiteralString = "select string_agg(int4send(doc), '') from bm25_tombstone where ns = %(ns)s"
 _REMOVE_TOMBSTONES: LiteralString = "delete from bm25_tombstone where ns = %(ns)s and doc = any(%(docs)s::int[])"
 

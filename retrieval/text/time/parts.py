@@ -49,8 +49,9 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
         if found := _beside(tokens, side, base_at, now, unit):
             return found
         is_last = (side, tokens.low(base_at)) == ("before", "last") and tokens.low(base_at + 1) not in HOLIDAYS
-        before_last = shift(containing(now, unit), unit, -2)
-        return unit_from(before_last, unit, base_at + 1) if is_last and unit != "day" else None
+        if unit == "day" or not is_last:
+            return None
+        return unit_from(shift(containing(now, unit), unit, -2), unit, base_at + 1)
     if side not in {"before", "after"} or unit not in {"day", "week", "month", "year"}:
         return None
     if article or tokens.low(position - 1) == "the":  # "the weeks before May 3", "the two weeks before May 3"

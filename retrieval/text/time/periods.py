@@ -136,7 +136,7 @@ def _period_at(tokens: TimeTokens, position: int, now: datetime, *, led: bool) -
     word = tokens.low(position)
     if word in {"between", "from"} and (both := range_at(tokens, position, now)):
         return both
-    if word in _FROM | _UNTIL or (word, tokens.low(position - 1)) == ("to", "prior"):
+    if word in _FROM or word in _UNTIL or (word, tokens.low(position - 1)) == ("to", "prior"):
         return _open(tokens, position, now)
     first = stretch_at(tokens, position, now, led=led)
     if first and _begins_range(tokens, position, first, now):  # "June 6 through July 9", without "from"
