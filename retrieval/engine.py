@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
@@ -476,26 +476,44 @@ class Trivet:
     async def maintain(self) -> None:
         """One maintenance pass: index vectors, compact postings, trim logs, refresh the planner's statistics.
 
-        It also writes the outcomes of jobs that ended while the database was away.
+        It also writes the outcomes of jobs that ended while the database was away. Raises the first failure after all
+        that does not depend on it.
         """
+        failures: list[Exception] = []
         async with self._pool.connection() as conn:
-            await vector_index.enter_some(conn)
             least = self.settings.bm25_tail_docs
+            with _kept_in(failures):
+                await vector_index.enter_some(conn)
             for ns in await compaction.namespaces_to_compact(conn, least=least):
-                await compaction.compact(conn, ns, least=least)
-            await query_log.trim(conn)
+                with _kept_in(failures):
+                    await compaction.compact(conn, ns, least=least)
+            with _kept_in(failures):
+                await query_log.trim(conn)
             if self._files is not None:
-                await self._files.tidy(conn)
+                with _kept_in(failures):
+                    await self._files.tidy(conn)
             stale = await statistics.stale(conn)
         if stale:
             async with self._spare_connection() as conn:  # the pool's have a statement timeout
-                await statistics.refresh(conn, stale)
+                with _kept_in(failures):
+                    await statistics.refresh(conn, stale)
         await self.jobs.write_outcomes()
+        if failures:
+            raise failures[0]
 
     async def trim_changes(self) -> None:
         """Delete changes that no process still needs to follow writes; reads all kept changes."""
         async with self._pool.connection() as conn:
             await changes.trim(conn)
+
+
+@contextmanager
+def _kept_in(failures: list[Exception]) -> Iterator[None]:
+    """Keep a failure of the block for later."""
+    try:
+        yield
+    except Exception as exc:
+        failures.append(exc)
 
 
 def load_models() -> None:

@@ -369,6 +369,19 @@ async def test_packed_and_unpacked_answer_alike(trivet: Trivet, database_url: st
     assert "m4" not in await ids(trivet, "Rosa roses 4", mode=Mode.BM25, top_k=40)
 
 
+async def test_a_namespace_that_cannot_be_packed_keeps_no_other_from_it(trivet: Trivet, database_url: str) -> None:
+    """As on a damaged page; the failure is raised once everything else is done."""
+    for namespace in "ab":
+        await trivet.add(namespace, [MemoryInput(text=f"Rosa planted {at} tulips") for at in range(40)])
+    with psycopg.connect(database_url) as db:
+        [(damaged,)] = db.execute("select min(ns) from namespace").fetchall()
+        db.execute(f"alter table bm25_segment add check (ns <> {damaged})")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        await trivet.maintain()
+    with psycopg.connect(database_url) as db:
+        assert db.execute("select distinct ns from bm25_tail").fetchall() == [(damaged,)]
+
+
 async def test_a_word_of_the_title_counts_for_more_than_one_of_the_text(trivet: Trivet) -> None:
     """Both have the same words equally often; with equal scores the ids would decide."""
     await add(
