@@ -6,7 +6,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import LiteralString
@@ -43,7 +43,7 @@ _INDEX: LiteralString = """
 """
 # Without those that wait themselves; of a session of another role, only this may be seen.
 _HOLDERS: LiteralString = """
-    select holder.pid, holder.usename::text, holder.application_name,
+    select holder.pid, coalesce(holder.usename::text, 'PostgreSQL itself'), holder.application_name,
         extract(epoch from clock_timestamp() - min(waiting.waitstart))::int
     from pg_locks waiting
         join pg_stat_activity waiter on waiter.pid = waiting.pid and waiter.datname = current_database()
@@ -154,13 +154,11 @@ def _embedder(name: EmbedderName, used_by: Sequence[str], server: EmbedderName) 
 
 async def _provider(settings: Settings) -> Finding:
     """Check that the embedding provider embeds a word."""
-    embedder = remote_embedder(settings)
     try:
-        await embedder.embed_query("trivet")
+        async with aclosing(remote_embedder(settings)) as embedder:
+            await embedder.embed_query("trivet")
     except EmbeddingFailed as exc:
         return Finding("embedding provider", False, str(exc))
-    finally:
-        await embedder.aclose()
     return Finding("embedding provider", True, f"{settings.embedder} answers at {settings.embedding_url}")
 
 

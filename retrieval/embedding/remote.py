@@ -49,6 +49,8 @@ MOST_PAUSE_S = 30.0
 
 MOST_MESSAGE_CHARS = 300
 
+BAD_PROXY = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY is not the http:// or https:// address of a proxy"
+
 _Vectors = Sequence[Sequence[float]]
 
 
@@ -61,14 +63,20 @@ class RemoteEmbedder(Embedder):
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Use the provider, model, URL and key of the settings; connects on the first text."""
+        """Use the provider, model, URL and key of the settings; connects on the first text.
+
+        Raises EmbeddingFailed if the environment names a proxy that cannot be used.
+        """
         self.model: str = settings.embedder
         self._provider, self._key = settings.embedding_provider, settings.embedding_api_key
         self._model = str(settings.embedding_model)
         self._protocol = _PROTOCOLS[settings.embedding_provider]
         self._url = str(settings.embedding_url).rstrip("/") + self._protocol.path.format(model=self._model)
         headers = {self._protocol.key_header: self._protocol.key_prefix + self._key} if self._key else {}
-        self._client = httpx.AsyncClient(headers=headers)
+        try:
+            self._client = httpx.AsyncClient(headers=headers)
+        except (httpx.InvalidURL, ValueError, ImportError):  # its message can have a part of the proxy's password
+            raise EmbeddingFailed(BAD_PROXY) from None
         self._is_silent = False
         self._probe = asyncio.Lock()
 

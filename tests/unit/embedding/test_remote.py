@@ -45,6 +45,16 @@ async def test_vectors_are_those_of_the_provider_at_unit_length(provider: Provid
     assert (query.shape, embedder.model) == ((384,), f"{name}/{MODELS[name]}")
 
 
+async def test_a_proxy_that_cannot_be_used_is_said_without_its_password(
+    provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for proxy in ("http://user:pass/word@proxy:80", "socks5://proxy:80", "ftp://proxy"):
+        monkeypatch.setenv("HTTPS_PROXY", proxy)
+        with pytest.raises(EmbeddingFailed, match="HTTPS_PROXY or ALL_PROXY is not the") as failed:
+            RemoteEmbedder(provider.settings("openai"))
+        assert "word" not in str(failed.value)
+
+
 async def test_each_provider_is_asked_in_its_own_way(provider: Provider) -> None:
     for name in MODELS:
         embedder = RemoteEmbedder(provider.settings(name))
