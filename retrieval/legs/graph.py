@@ -63,8 +63,8 @@ class GraphRetriever:
         bounds = structs.replace(self._bounds, max_hops=max_hops)
         near = begin(view, seeds, rules=rules, bounds=bounds)  # while the other legs still run
         others = await query.other_rankings() if max_hops else {}
-        details["anchors_from"] = [leg.value for leg in others]
         anchors = anchors_of(others, query.profile.anchors)
+        details["anchors_from"] = [leg.value for leg, hits in others.items() if anchors.keys() & hits.docs.tolist()]
         ids = index.memories.ids
         if not seeds and not anchors:
             return LegRanking(docs=np.empty(0, np.int64), scores=np.empty(0), ids=ids, details=details)

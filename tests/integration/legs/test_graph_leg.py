@@ -160,7 +160,7 @@ async def test_what_the_other_legs_found_leads_on(leg: Walks) -> None:
     """To memories without the query's entities, with the reason in words."""
     ask = replace(ASK, text="What did they sing?", explain=True)
     assert (await leg.search(ask)).hits == ()
-    ranking = await leg.search(replace(ask, other_rankings=found_by(vector=[(3, 0.8)])))
+    ranking = await leg.search(replace(ask, other_rankings=found_by(vector=[(3, 0.8)], bm25=[])))
     hits = {hit.id: hit for hit in ranking.hits}
     assert set(hits) == {"m1", "m2", "m3"}
     assert (ranking.details["anchors"], ranking.details["anchors_from"]) == (1, ["vector"])
