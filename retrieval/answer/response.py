@@ -77,9 +77,12 @@ def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dic
 
 def _about(answer: Answer) -> dict[str, Any]:
     """The fields that both responses have besides the results."""
+    given = answer.query.explicit is not None  # all weights of a request or a recipe may be tiny
     return {
         "intent": intent_to_wire(answer.prediction),
-        "weights": {_NAMES[leg]: round(weight, 4) for leg, weight in answer.weighting.weights.items()},
+        "weights": {
+            _NAMES[leg]: weight if given else round(weight, 4) for leg, weight in answer.weighting.weights.items()
+        },
         "profile": answer.query.profile.label,
         "degraded": list(answer.degraded),
         "explanation": explanation(answer) if answer.query.request.explain else UNSET,

@@ -102,11 +102,13 @@ async def test_a_score_is_the_sum_over_the_legs_that_are_shown(trivet: Trivet, o
     assert sum(answer.weighting.weights.values()) == pytest.approx(3.5 if "weights" in options else 1.0)
 
 
-async def test_callers_see_the_same_numbers(trivet: Trivet) -> None:
+@pytest.mark.parametrize("scale", [1.0, 2**-20])
+async def test_callers_see_the_same_numbers(trivet: Trivet, scale: float) -> None:
     await trivet.add("n", paintings())
-    request = SearchRequest(query=QUERY, weights=LegWeights(vector=0.5, bm25=0.25, graph=0.25), rrf_k=10)
+    weights = {"vector": 0.5 * scale, "bm25": 0.25 * scale, "graph": 0.25 * scale}
+    request = SearchRequest(query=QUERY, weights=LegWeights(**weights), rrf_k=10)
     response = await trivet.search("n", request)
-    assert response.weights == {"vector": 0.5, "bm25": 0.25, "graph": 0.25}
+    assert response.weights == weights
     for result in response.results:
         parts = [response.weights[leg] / (10 + shown.rank) for leg, shown in result.legs.items()]
         assert result.score == result.fused.score == pytest.approx(fsum(parts), rel=1e-12)
