@@ -109,9 +109,9 @@ class NamedTime:
     @property
     def reason(self) -> str:
         """Its effect, for `explain`."""
-        if self.alone:
-            return "the query asks for a time alone, so the memories of that time come first"
-        return "the query names a time, so the memories of that time rank higher"
+        asked = "asks for a time alone" if self.alone else "names a time"
+        effect = "come first" if self.alone and self.weight >= 1 else "rank higher"
+        return f"the query {asked}, so the memories of that time {effect}"
 
 
 @dataclass(frozen=True, slots=True)

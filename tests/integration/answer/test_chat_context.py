@@ -98,6 +98,17 @@ async def test_a_name_of_several_words_is_no_further_topic(trivet: Trivet, speak
     assert {*ids(response)[: len(SAID)]} == {f"june-{at}" for at in range(len(SAID))}
 
 
+async def test_a_month_of_little_weight_only_rises(trivet: Trivet) -> None:
+    """Nor is it said to come first."""
+    await add(trivet, months(prefixed=False))
+    await trivet.profiles.put("timely", ProfileInput(period_weight=0.01))
+    response = await asked(trivet, "What did Maria say in June?", profile="timely@1", query_timestamp=AUTUMN)
+    in_june = ["-6-" in each for each in ids(response)]
+    assert in_june != sorted(in_june, reverse=True)
+    assert response.explanation
+    assert response.explanation.time == "the query asks for a time alone, so the memories of that time rank higher"
+
+
 async def test_a_month_without_weight_is_like_any_other_word(trivet: Trivet) -> None:
     """The profile's `period_weight` of 0 turns all of it off."""
     await add(trivet, months(prefixed=False))
