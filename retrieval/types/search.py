@@ -73,7 +73,7 @@ NO_FILTERS = Filters()
 
 
 class Exclude(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Memories to leave out in every leg: those that any of these fields names."""
+    """Memories to leave out: those that any of these fields names."""
 
     ids: Annotated[list[MemoryId], Meta(max_length=1_000)] = []
     session_id: Annotated[list[str], Meta(max_length=1_000)] = []
