@@ -12,7 +12,7 @@ from email.errors import MessageError
 from email.header import decode_header, make_header
 from email.message import Message
 from email.parser import BytesHeaderParser, BytesParser
-from email.policy import compat32
+from email.policy import Compat32
 from email.utils import getaddresses, parsedate_to_datetime
 from html.parser import HTMLParser
 
@@ -39,6 +39,8 @@ _MAX_HEAD_BYTES = 64 * 1024
 """Bytes in which a mail is recognised by its headers; those of delivery come first."""
 
 _MAX_HEADER_CHARS = 20_000
+"""The rest of a longer header is not read: its parameters take time quadratic in their number."""
+
 _MAX_HTML_CHARS = 1_000_000
 _FROM_LINE = re.compile(rb"From \S.*\d{2}:\d{2}.*\d{4}")
 _HEADER = re.compile(rb"[\w-]+:")
@@ -49,6 +51,17 @@ _FORWARDED = re.compile(
     re.IGNORECASE,
 )
 _BLANKS = re.compile(r"\n{3,}")
+
+
+class _Policy(Compat32):
+    """The usual reading of mails, of the beginning of each header."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_MAX_HEADER_CHARS]
+
+
+_POLICY = _Policy()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,7 +78,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
     for part in source.parts(*FILES):
         head = part.open().read(_MAX_HEAD_BYTES).lstrip()
         first, _, rest = head.partition(b"\n")
-        headers = BytesHeaderParser(policy=compat32).parsebytes(head)
+        headers = BytesHeaderParser(policy=_POLICY).parsebytes(head)
         return bool(_FROM_LINE.match(first) and _HEADER.match(rest)) or ("From" in headers and "Date" in headers)
     return False
 
@@ -82,7 +95,7 @@ def _envelopes(source: ImportFile, context: ImportContext) -> list[_MailHead]:
     """The mails' envelopes, in the file's order; a mail that answers another is in its thread."""
     threads: dict[str, str] = {}
     envelopes = []
-    parser = BytesHeaderParser(policy=compat32)
+    parser = BytesHeaderParser(policy=_POLICY)
     with suppress(InvalidInput):  # a damaged zip, which the second reading reports
         for from_line, raw in _mails(source):
             head = re.split(rb"\r?\n\r?\n", raw, maxsplit=1)[0]
@@ -138,7 +151,7 @@ def _record(
     raw: bytes, envelope: _MailHead, position: int, place: str, context: ImportContext
 ) -> SourceRecord | SkippedRecord:
     try:
-        mail = BytesParser(policy=compat32).parsebytes(raw)
+        mail = BytesParser(policy=_POLICY).parsebytes(raw)
         text = said(_body(mail))
         sender = _raw_header(mail, "From")
         name, address = next(iter(getaddresses([sender])), ("", ""))  # before decoding: a name may have a comma
@@ -174,7 +187,7 @@ def _header(mail: Message, name: str) -> str:
 def _raw_header(mail: Message, name: str) -> str:
     """A header as written; bytes beyond ASCII are UTF-8."""
     raw = next((str(value) for key, value in mail.raw_items() if key.lower() == name.lower()), "")
-    return raw[:_MAX_HEADER_CHARS].encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _decoded(header: str) -> str:

@@ -176,6 +176,12 @@ def test_mails_are_not_read_in_the_encoding_of_host_names() -> None:
     assert read.texts == ["tea-ba"]
 
 
+def test_only_the_beginning_of_a_long_header_is_read() -> None:
+    """All its parameters would take hours."""
+    kind = f"Content-Type: text/plain{';' * 20_000}charset=utf-16"
+    assert mail(f"{kind}\nContent-Transfer-Encoding: base64", "dGVhcw==").texts == ["teas"]
+
+
 @pytest.mark.parametrize(
     ("sender", "name", "address"),
     [
