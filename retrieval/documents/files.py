@@ -81,9 +81,9 @@ def document_of(path: Path, folder: Path | None = None) -> DocumentInput:
         OSError: it cannot be read.
         InvalidInput: it is empty or too large, or a link out of the folder, which somebody else may have made.
     """
+    size = path.stat().st_size  # before `resolve`, to which a link in a circle is no OSError
     if folder is not None and not path.resolve().is_relative_to(folder.resolve()):
         raise InvalidInput("it is a link that leads out of the folder; import the file itself")
-    size = path.stat().st_size
     if not 0 < size <= MAX_DOCUMENT_BYTES:
         raise InvalidInput(f"{path} has {size:,} bytes; a document has 1 to {MAX_DOCUMENT_BYTES:,}")
     return DocumentInput(

@@ -69,17 +69,18 @@ def test_each_file_of_a_folder_is_a_document(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_no_link_leads_out_of_a_folder(cli: Cli, tmp_path: Path) -> None:
-    """Whoever made the folder may know where its reader keeps a key."""
+    """Whoever made the folder may know where its reader keeps a key. One in a circle is rejected alone, too."""
     (tmp_path / "key.txt").write_text("4711", encoding="utf-8")
     (notes := tmp_path / "notes").mkdir()
     (notes / "roses.md").write_text("Water the roses on Monday.", encoding="utf-8")
     (notes / "flowers.md").symlink_to("roses.md")
     (notes / "tulips.md").symlink_to("../key.txt")
+    (notes / "violets.md").symlink_to("violets.md")
     (tmp_path / "link").symlink_to(notes)
     for folder in (notes, tmp_path / "link"):
         done = json.loads(cli("import", folder, "-n", "home", "--json", status=1).stdout)
         assert [Path(name).name for name in done["documents"]] == ["flowers.md", "roses.md"]
-        assert ["out of the folder" in reason for reason in done["rejected"].values()] == [True]
+        assert ["out of the folder" in reason for reason in done["rejected"].values()] == [True, False]
     assert "4711" not in cli("export", "-n", "home").stdout
 
 
