@@ -7,7 +7,6 @@ never the size or kind of a corpus, or an absolute length. The kind of memories 
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 from collections.abc import Sequence
 from itertools import chain
@@ -97,13 +96,7 @@ MOST_RESCORED: Final = 48
 _OF_QUERY = len(QUERY_TRAITS) + len(QUERY_EVIDENCE)
 """Number of features shared by all candidates of a query; they come last in a row."""
 
-_describe = native.function(
-    "trivet_describe",
-    *[ctypes.c_int64] * 4, native.Array, native.Array, ctypes.c_double, native.Array, native.Array,
-    native.Array, native.Array, ctypes.c_int64, native.Array, ctypes.c_int64, native.Array, ctypes.c_int64,
-    native.Array, native.Array, native.Array,
-    result=ctypes.c_int32,
-)  # fmt: skip
+_describe = native.function("trivet_describe", "qqqqPPdPPPPqPqPqPPP", "i")
 
 
 class FeatureMatrix(NamedTuple):

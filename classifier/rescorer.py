@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 from array import array
 from collections.abc import Callable, Mapping, Sequence
@@ -22,12 +21,7 @@ from classifier.query_performance import Candidate, QueryPerformanceFeatures
 MOST_LEAVES = 32
 """Maximum leaves of a tree, one bit each; as in `native/rescore.c`."""
 
-_score = native.function(
-    "trivet_trees",
-    ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, ctypes.c_int64,
-    native.Array, native.Array, native.Array, native.Array, native.Array, native.Array,
-    result=ctypes.c_int32,
-)  # fmt: skip
+_score = native.function("trivet_trees", "qPPqqPPPPPP", "i")
 
 
 class Rescored(msgspec.Struct, frozen=True, kw_only=True):

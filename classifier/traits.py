@@ -6,7 +6,6 @@ such data too, relies on other evidence.
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -78,11 +77,7 @@ _SCALES = np.array(
 )
 _LAYOUT = len(MEMORY_TRAITS), *map(native.address, (_SHIFTS, _MASKS, _SCALES)), _WORDS_SHIFT
 
-_unpack = native.function(
-    "trivet_unpack_traits",
-    ctypes.c_int64, native.Array, ctypes.c_int64, native.Array, native.Array, native.Array, ctypes.c_int32,
-    native.Array, native.Array,
-)  # fmt: skip
+_unpack = native.function("trivet_unpack_traits", "qPqPPPiPP")
 
 
 def pack_traits(text: str) -> int:

@@ -6,7 +6,6 @@ there are few. A memory's edges count only in its home segment.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 from struct import Struct
@@ -20,7 +19,7 @@ from graph.merges import Roots, unified
 from graph.persistent import Persistent, named, part_of
 from graph.relation_index import RelationIndex
 from graph.segments import MOST_SEGMENTS, NO_EDGES, NO_SEGMENT, EdgeSegment, NarrowEdges
-from native import Array, address, function
+from native import address, function
 from postgres.arrays import array_text, integers
 from postgres.connection import Connection, fetch
 
@@ -45,7 +44,7 @@ _RELATIONS: LiteralString = "select source, type, target, doc from relation wher
 
 _LAYOUT = Struct("3q")
 
-_mentions = function("trivet_graph_mentions", Array, Array, ctypes.c_int64, ctypes.c_int64, Array)
+_mentions = function("trivet_graph_mentions", "PPqqP")
 
 
 class Adjacency(Persistent):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from graph.adjacency import Adjacency
 from graph.inference import JoinedEdge
 from graph.paths import Collected, Link, Step
 from graph.resolution import MENTIONS_CAP, Seed
-from native import Array, address, function
+from native import address, function
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,18 +69,16 @@ BRIDGES_SHARE = 0.25
 ANCHORS_SHARE = 0.1
 """Restart probabilities: the query's entities, the entities that anchors and relations lead to, the anchors."""
 
-_INT, _FLOAT = ctypes.c_int64, ctypes.c_double
-_EDGES = (Array, Array, _INT)  # graph layout, eligibility mask and its length
-_new = function("trivet_walk_new", _INT, _INT, result=Array)
-_free = function("trivet_walk_free", Array)
-_rows = function("trivet_walk_rows", Array, result=_INT)
-_columns = function("trivet_walk_columns", Array, result=_INT)
-_begin = function("trivet_walk_begin", Array, *_EDGES, Array, Array, Array, _INT, _INT, _INT, result=_INT)
-_anchor = function("trivet_walk_anchor", Array, Array, Array, _INT, result=_INT)
-_best = function("trivet_walk_best", Array, _INT, Array, Array, result=_INT)
-_onward = function("trivet_walk_onward", Array, *_EDGES, Array, Array, _INT, Array, Array, *[_INT] * 7, result=_INT)
-_ranked = function("trivet_walk_ranked", Array, _FLOAT, _FLOAT, _FLOAT, _FLOAT, Array, Array, result=_INT)
-_export = function("trivet_walk_export", *[Array] * 6)
+_new = function("trivet_walk_new", "qq", "P")
+_free = function("trivet_walk_free", "P")
+_rows = function("trivet_walk_rows", "P", "q")
+_columns = function("trivet_walk_columns", "P", "q")
+_begin = function("trivet_walk_begin", "PPPqPPPqqq", "q")
+_anchor = function("trivet_walk_anchor", "PPPq", "q")
+_best = function("trivet_walk_best", "PqPP", "q")
+_onward = function("trivet_walk_onward", "PPPqPPqPPqqqqqqq", "q")
+_ranked = function("trivet_walk_ranked", "PddddPP", "q")
+_export = function("trivet_walk_export", "PPPPPP")
 
 
 class Neighbourhood:

@@ -27,24 +27,26 @@ Trivet cannot run without this library, which is compiled when Trivet is install
 target such as `make serve`, elsewhere `pip install --force-reinstall --no-deps trivet` on this machine: a wheel is of
 one platform."""
 
-Array = ctypes.c_void_p
-"""The type of array arguments; pass the result of `address`."""
+_TYPES = {"P": ctypes.c_void_p, "q": ctypes.c_int64, "i": ctypes.c_int, "d": ctypes.c_double}
 
 
 class LibraryError(OSError):
     """The compiled library is missing, or does not match this machine or this version of Trivet."""
 
 
-def function(name: str, *arguments: Any, result: Any = None) -> Callable[..., Any]:
-    """Look up a function of the library by its name in C; arguments and result are ctypes, `Array` for arrays.
+def function(name: str, arguments: str, result: str = "") -> Callable[..., Any]:
+    """Look up a function of the library by its name in C; its types are letters as in `struct`.
+
+    `P`, for arrays and structures, takes a result of `address`, bytes or None.
 
     Calls keep the GIL, as they are short: releasing it again and again would starve the other threads. A call raises
     MemoryError if the kernel returns -1, which means out of memory. Raises LibraryError if the library or the function
     is missing.
     """
     found: Any = _found(_library(), name)
-    found.argtypes, found.restype = arguments, result
-    if result is not None:
+    found.argtypes = [_TYPES[letter] for letter in arguments]
+    found.restype = _TYPES.get(result)
+    if result:
         found.errcheck = _checked
     return found  # type: ignore[no-any-return]  # untyped in ctypes
 
@@ -69,7 +71,7 @@ def address(array: NDArray[Any]) -> int:
 
 def is_old_x86() -> bool:
     """Whether this is an x86 processor without AVX2, on which other packages' libraries may not run."""
-    return len(LEVELS) > 1 and function("trivet_cpu_level", result=ctypes.c_int)() == 0
+    return len(LEVELS) > 1 and function("trivet_cpu_level", "", "i")() == 0
 
 
 @cache

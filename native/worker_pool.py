@@ -7,16 +7,15 @@ loop is busy. These threads never take it.
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from native import Array, function
+from native import function
 
-_open = function("trivet_worker_pool_open", ctypes.c_int64, ctypes.c_int, result=ctypes.c_void_p)
-_close = function("trivet_worker_pool_close", Array)
+_open = function("trivet_worker_pool_open", "qi", "P")
+_close = function("trivet_worker_pool_close", "P")
 
 _TICKET_BYTES = 8
 _TICKETS_PER_READ = 64

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
-from native import Array, address, function
+from native import address, function
 
 Edges = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 """Entities, memories and weights, one of each per edge."""
 
-_COUNT = ctypes.c_int64
-_latest = function(
-    "trivet_latest_of", Array, Array, _COUNT, _COUNT, _COUNT, _COUNT, Array, Array, result=_COUNT
-)  # fmt: skip
+_latest = function("trivet_latest_of", "PPqqqqPP", "q")
 
 
 def edges_of(mentions: Mapping[int, Mapping[int, float]]) -> Edges:

@@ -6,7 +6,6 @@ that the stored half-precision floats already have.
 
 from __future__ import annotations
 
-import ctypes
 from collections import deque
 from struct import Struct
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from classifier.features import EMBEDDING_DIM
 from graph.adjacency import in_mask
 from graph.persistent import Persistent
-from native import Array, address, function
+from native import address, function
 from native.worker_pool import WorkerPool
 from retrieval.index.slots import GrowableArray
 
@@ -27,13 +26,9 @@ _MASKS_KEPT = 4
 
 _LAYOUT = Struct("6q")
 
-_pack = function("trivet_pack", *[Array] * 3, ctypes.c_int64)
-_read = function("trivet_read_vectors", *[Array] * 4, ctypes.c_int64, Array, ctypes.c_int64, *[Array] * 3)
-_nearest = function(
-    "trivet_nearest",
-    Array, ctypes.c_int64, Array, Array, *[ctypes.c_int64] * 2, Array, *[ctypes.c_int64] * 2, *[Array] * 3,
-    result=ctypes.c_int,
-)  # fmt: skip
+_pack = function("trivet_pack", "PPPq")
+_read = function("trivet_read_vectors", "PPPPqPqPPP")
+_nearest = function("trivet_nearest", "PqPPqqPqqPPP", "i")
 
 
 class EligibleRows(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 from array import array
 from collections.abc import Iterable, Sequence
 from itertools import compress, count, repeat
@@ -23,10 +22,7 @@ from retrieval.store.vectors import Stored
 _ROOM = 256
 """Initial capacity in memories: more than a search with the default fan-out needs."""
 
-_cosines = native.function(
-    "trivet_cosines",
-    ctypes.c_int64, native.Array, native.Array, ctypes.c_int64, native.Array, native.Array,
-)  # fmt: skip
+_cosines = native.function("trivet_cosines", "qPPqPP")
 
 
 class QueryVectors:

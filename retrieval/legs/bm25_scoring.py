@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from native import Array, address, function
+from native import address, function
 from retrieval.index.columns import Columns
 from retrieval.index.terms import NO_DOCS, Postings, TermPostings
 
@@ -34,13 +33,8 @@ SHARES = (*BEFORE_SHARES, *AFTER_SHARES)
 
 _HEAD, _WEIGHT, _LAST = struct.Struct("q3d"), struct.Struct("d"), struct.Struct("q16xq16xd")
 
-_integer, _number = ctypes.c_int64, ctypes.c_double
-_ranked = function(
-    "trivet_bm25_ranked",
-    *[Array] * 4, *[_integer] * 5, Array, _number, _integer, Array, _number, _integer, Array,
-    result=_integer,
-)  # fmt: skip
-_coverage = function("trivet_bm25_coverage", Array, _number, _number, Array, _integer, Array)
+_ranked = function("trivet_bm25_ranked", "PPPPqqqqqPdqPdqP", "q")
+_coverage = function("trivet_bm25_coverage", "PddPqP")
 
 
 def length_penalty(average: float) -> float:

@@ -33,11 +33,7 @@ MAX_COMPARED = 32
 THRESHOLD = 0.85
 """Least Jaccard similarity of near duplicates: docs/decisions/0005-near-duplicates.md."""
 
-_mark_alike = native.function(
-    "trivet_alike",
-    ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array,
-    result=ctypes.c_int64,
-)  # fmt: skip
+_mark_alike = native.function("trivet_alike", "PqqqqdP", "q")
 
 
 class _Comparable(Protocol):

@@ -86,9 +86,7 @@ TEXTS = st.lists(st.binary(max_size=60).map(lambda text: text.replace(b"\xff", b
 @given(TEXTS, st.floats(0.01, 1))
 def test_the_kernel_stays_within_bounds(texts: list[bytes], threshold: float) -> None:
     """For any bytes; a wrong number of texts is refused, and memory behind the marks is left alone."""
-    mark = native.function(
-        "trivet_alike", ctypes.c_char_p, *[ctypes.c_int64] * 4, ctypes.c_double, native.Array, result=ctypes.c_int64
-    )
+    mark = native.function("trivet_alike", "PqqqqdP", "q")
     joined = b"\xff".join(texts)
     for count in (len(texts) - 1, len(texts), len(texts) + 1):
         marks = ctypes.create_string_buffer(b"\x07" * (count + 4), count + 4)
