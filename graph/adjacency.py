@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
-from struct import Struct
 from typing import Any, LiteralString
 
 import numpy as np
@@ -19,7 +18,7 @@ from graph.merges import Roots, unified
 from graph.persistent import Persistent, named, part_of
 from graph.relation_index import RelationIndex
 from graph.segments import MOST_SEGMENTS, NO_EDGES, NO_SEGMENT, EdgeSegment, NarrowEdges
-from native import address, function
+from native import address, function, structure
 from postgres.arrays import array_text, integers
 from postgres.connection import Connection, fetch
 
@@ -41,8 +40,6 @@ MENTIONS: LiteralString = (
 
 _MENTIONS: LiteralString = "select " + MENTIONS + " from mention where ns = %(ns)s"
 _RELATIONS: LiteralString = "select source, type, target, doc from relation where ns = %(ns)s"
-
-_LAYOUT = Struct("3q")
 
 _mentions = function("trivet_graph_mentions", "PPqqP")
 
@@ -94,7 +91,7 @@ class Adjacency(Persistent):
     def layout(self) -> bytes:
         """The graph as `trivet_graph` of `native/graph.h`, valid until the next `add` or `remove`."""
         if self._layout is None:
-            head = _LAYOUT.pack(address(self._home), len(self._home), len(self._segments))
+            head = structure(self._home, len(self._home), len(self._segments))
             self._layout = head + b"".join(segment.layout for segment in self._segments)
         return self._layout
 

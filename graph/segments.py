@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from struct import Struct
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graph.persistent import Persistent
-from native import address
+from native import structure
 
 NarrowEdges = tuple[NDArray[np.int64], NDArray[np.integer[Any]], NDArray[np.floating[Any]]]
 """Entities, memories and weights, one each per edge; any precision, as a namespace has many edges."""
@@ -24,8 +23,6 @@ NO_SEGMENT = 255
 """The home of a memory without a segment."""
 
 MOST_SEGMENTS = 250
-
-_LAYOUT = Struct("13q")
 
 
 class EdgeSegment(Persistent):
@@ -100,8 +97,7 @@ class EdgeSegment(Persistent):
     def layout(self) -> bytes:
         """The segment as `trivet_segment` of `native/graph.h`, valid during its life until the first removal."""
         arrays = (getattr(self, name) for name in self.PARTS)
-        addresses = (0 if array is None else address(array) for array in arrays)
-        return _LAYOUT.pack(*addresses, len(self.entities), len(self.memories), len(self))
+        return structure(*arrays, len(self.entities), len(self.memories), len(self))
 
 
 def _starts(keys: NDArray[np.integer[Any]], count: int) -> NDArray[np.int32]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import platform
+import struct
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -67,6 +68,12 @@ def address(array: NDArray[Any]) -> int:
             raise ValueError(f"an array of shape {array.shape} and strides {array.strides} is not contiguous") from None
         first: int = interface["data"][0]
         return first
+
+
+def structure(*fields: NDArray[Any] | int | None) -> bytes:
+    """A structure in C of pointers, given as arrays or None, and integers of 64 bits; valid as long as the arrays."""
+    numbers = (each if isinstance(each, int) else 0 if each is None else address(each) for each in fields)
+    return struct.pack(f"{len(fields)}q", *numbers)
 
 
 def is_old_x86() -> bool:

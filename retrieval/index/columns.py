@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import compress
-from struct import Struct
 from typing import Any, LiteralString
 
 import msgspec
@@ -34,7 +33,6 @@ _VISIBLE_NOW = (None, False), (None, True)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
 _QUERIES_KEPT = 1_024  # as many as query embeddings by default
-_LAYOUT = Struct("7q")
 
 _STRING: LiteralString = (
     ", string_agg(convert_to(<it>, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(<it>), -1)), '')"
@@ -271,7 +269,7 @@ class Columns(Persistent):
         """The arrays as `struct memories` of native/bm25.h; valid until one of them grows."""
         speakers, sessions = self.speakers.codes.values, self.sessions.codes.values
         arrays = (self.previous.values, self.next.values, self.length.values, sessions, speakers, self.asks.values)
-        return _LAYOUT.pack(min(map(len, arrays)), *map(native.address, arrays))
+        return native.structure(min(map(len, arrays)), *arrays)
 
     def _tagged(self, filters: Filters) -> NDArray[np.bool_]:
         every, some = set(filters.tags_all), set(filters.tags_any)

@@ -7,7 +7,6 @@ that the stored half-precision floats already have.
 from __future__ import annotations
 
 from collections import deque
-from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,15 +15,13 @@ from numpy.typing import NDArray
 from classifier.features import EMBEDDING_DIM
 from graph.adjacency import in_mask
 from graph.persistent import Persistent
-from native import address, function
+from native import address, function, structure
 from native.worker_pool import WorkerPool
 from retrieval.index.slots import GrowableArray
 
 NO_ROW = -1
 
 _MASKS_KEPT = 4
-
-_LAYOUT = Struct("6q")
 
 _pack = function("trivet_pack", "PPPq")
 _read = function("trivet_read_vectors", "PPPPqPqPPP")
@@ -239,7 +236,7 @@ class _Rows(Persistent):
     @property
     def layout(self) -> bytes:
         """The `struct kept` of native/vectors.c, valid as long as `in_use` is."""
-        return _LAYOUT.pack(*(address(array) if array.size else 0 for array in self.in_use), *self.shape)
+        return structure(*(array if array.size else None for array in self.in_use), *self.shape)
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Store vectors, replacing those in the same rows."""

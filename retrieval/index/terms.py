@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from struct import Struct
 
 import msgspec
 import numpy as np
@@ -25,8 +24,6 @@ MOST_BYTES = 32 * 1024 * 1024
 """Budget for the decoded postings of one namespace; the least recently used terms are evicted first."""
 
 NO_DOCS = np.empty(0, np.int32)
-
-_LAYOUT = Struct("6q")
 
 
 @dataclass(frozen=True)
@@ -80,7 +77,7 @@ class TermPostings:
         ):
             raise ValueError("the postings of a term are not three contiguous arrays of one size and of their types")
         extremes = int(self.tfs.max()), int(self.lengths.min())
-        return _LAYOUT.pack(*(native.address(each) for each, _ in arrays), self.docs.size, *extremes)
+        return native.structure(self.docs, self.tfs, self.lengths, self.docs.size, *extremes)
 
     @property
     def nbytes(self) -> int:
