@@ -5,7 +5,7 @@
 struct context {
     int64_t near;            /* turns at this distance from a good one are scored too */
     int64_t befores, afters; /* number of turns before and after that count for a turn */
-    const double *shares;    /* their weights, nearest first, first those before, then those after */
+    double shares[];         /* their weights, nearest first, first those before, then those after */
 };
 
 /* Turns with their neighbours: a turn in the middle of each row, `reach` turns on each side, -1 for none. */
@@ -116,10 +116,10 @@ static int is_turn(const struct memories *memories, int64_t doc) {
 }
 
 /* The eligible turns among some memories and near them with a positive score in context, ascending. Returns their
-   number, or -1 if out of memory; the caller frees `turns`. */
+   number, at most 2 * near + 1 for each memory, or -1 if out of memory. */
 static int64_t turns_in_context(const struct query *query, const struct memories *memories, const uint8_t *visible,
                                 const uint8_t *eligible, int64_t ordinals, const struct context *context,
-                                const struct scored *first, int64_t count, struct scored **turns) {
+                                const struct scored *first, int64_t count, struct scored *turns) {
     int64_t given = -1, more = context->befores > context->afters ? context->befores : context->afters;
     struct windows windows = {.reach = context->near + more, .width = 2 * (context->near + more) + 1};
     windows.docs = malloc((count * windows.width + 1) * sizeof *windows.docs);
@@ -128,10 +128,8 @@ static int64_t turns_in_context(const struct query *query, const struct memories
             windows.docs[windows.count++ * windows.width + windows.reach] = first[i].number;
     windows.cells = windows.count * windows.width;
     windows.tfs = malloc((query->parts * windows.cells + 1) * sizeof *windows.tfs);
-    int64_t most = windows.count * (2 * context->near + 1) + 1;
-    struct cell *cells = malloc(most * sizeof *cells);
-    *turns = malloc(most * sizeof **turns);
-    if (windows.docs && windows.tfs && cells && *turns) {
+    struct cell *cells = malloc((windows.count * (2 * context->near + 1) + 1) * sizeof *cells);
+    if (windows.docs && windows.tfs && cells) {
         look_around(&windows, memories, visible, ordinals);
         look_up(&windows, query);
         int64_t held = near_the_middle(&windows, context->near, cells);
@@ -141,7 +139,7 @@ static int64_t turns_in_context(const struct query *query, const struct memories
                 struct scored turn = {cells[i].doc, 0};
                 turn.score = in_context(query, &windows, context, &cells[i], memories->lengths[turn.number]);
                 if (turn.score > 0)
-                    (*turns)[given++] = turn;
+                    turns[given++] = turn;
             }
     }
     free(windows.docs);
@@ -152,34 +150,33 @@ static int64_t turns_in_context(const struct query *query, const struct memories
 
 /* The best eligible memories, including turns near the best visible ones, with scores in context; best first, ties by
    ordinal: the best `wanted` and those tied with the last. `boost` is the factor for memories of the `named` speakers,
-   given by code, `asking` for turns that ask. Without `shares` there is no context. `out` receives `capacity` ordinals
-   and as many scores. Returns the number of memories, including those beyond the capacity, or -1 if out of memory. */
+   given by code, `asking` for turns that ask. `context` is NULL for none. `out` receives `capacity` ordinals and as many
+   scores. Returns the number of memories, including those beyond the capacity, or -1 if out of memory. */
 int64_t trivet_bm25_ranked(const struct query *query, const struct memories *memories, const uint8_t *visible,
-                           const uint8_t *eligible, int64_t ordinals, int64_t wanted, int64_t near, int64_t befores,
-                           int64_t afters, const double *shares, double asking, int64_t named, const int32_t *speakers,
-                           double boost, int64_t capacity, void *out) {
-    struct context context = {near, befores, afters, shares};
-    struct scored *found, *seen = NULL, *turns = NULL, *all = NULL;
-    int64_t *docs = out;
+                           const uint8_t *eligible, int64_t ordinals, int64_t wanted, const struct context *context,
+                           double asking, int64_t named, const int32_t *speakers, double boost, int64_t capacity,
+                           void *out) {
+    struct scored *found, *seen = NULL, *all = NULL;
+    int64_t *docs = out, count = -1;
     double *scores = (double *)out + capacity;
     ordinals = lesser(ordinals, memories->ordinals);
-    int64_t of_found = trivet_best(query, eligible, ordinals, wanted, &found), of_seen = of_found, of_turns = 0;
-    if (shares && visible != eligible)
+    int64_t of_found = trivet_best(query, eligible, ordinals, wanted, &found), of_turns = 0;
+    int64_t of_seen = context ? of_found : 0, of_each = context ? 2 * context->near + 1 : 0;
+    if (context && visible != eligible)
         of_seen = trivet_best(query, visible, ordinals, wanted, &seen);
-    if (shares && of_found >= 0 && of_seen >= 0) {
-        struct scored *first = seen ? seen : found;
-        if (of_seen > 2 * wanted) /* many are tied */
-            sort(first, of_seen);
-        of_turns = turns_in_context(query, memories, visible, eligible, ordinals, &context, first,
-                                    lesser(of_seen, 2 * wanted), &turns);
+    if (of_seen > 2 * wanted) { /* many are tied */
+        sort(seen ? seen : found, of_seen);
+        of_seen = 2 * wanted;
     }
-    int64_t count = -1;
-    if (of_found >= 0 && of_seen >= 0 && of_turns >= 0 && (all = malloc((of_found + of_turns + 1) * sizeof *all))) {
-        count = 0;
-        for (int64_t i = 0; i < of_turns; i++)
-            all[count++] = turns[i];
+    if (of_found >= 0 && of_seen >= 0)
+        all = malloc((of_found + of_seen * of_each + 1) * sizeof *all);
+    if (all && context)
+        of_turns = turns_in_context(query, memories, visible, eligible, ordinals, context, seen ? seen : found,
+                                    of_seen, all);
+    if (all && of_turns >= 0) {
+        count = of_turns;
         for (int64_t i = 0; i < of_found; i++)
-            if (!of_turns || !bsearch(&found[i].number, turns, of_turns, sizeof *turns, by_doc))
+            if (!of_turns || !bsearch(&found[i].number, all, of_turns, sizeof *all, by_doc))
                 all[count++] = found[i];
         for (struct scored *each = all; each < all + count; each++) {
             double prior = 1;
@@ -201,7 +198,6 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
     }
     free(found);
     free(seen);
-    free(turns);
     free(all);
     return count;
 }

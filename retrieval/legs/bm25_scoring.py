@@ -28,12 +28,9 @@ AFTER_SHARES = (0.3, 0.2, 0.1)
 Chosen on development conversations; docs/decisions/0004-chat-turns.md.
 """
 
-SHARES = (*BEFORE_SHARES, *AFTER_SHARES)
-"""Weights of all turns around a turn: those before it, then those after it."""
-
 _HEAD, _WEIGHT, _LAST = struct.Struct("q3d"), struct.Struct("d"), struct.Struct("q16xq16xd")
 
-_ranked = function("trivet_bm25_ranked", "PPPPqqqqqPdqPdqP", "q")
+_ranked = function("trivet_bm25_ranked", "PPPPqqPdqPdqP", "q")
 _coverage = function("trivet_bm25_coverage", "PddPqP")
 
 
@@ -174,7 +171,7 @@ def ranked(
         eligible: by slot, which of those match its filters.
         count: memories wanted, at least 1; more are returned if others tie with the last.
         near: turns within this distance of the best `2 * count` are scored too, even without a term of the query.
-        share: scales the weights of the surrounding turns (`SHARES`); 0 scores every memory alone.
+        share: scales `BEFORE_SHARES` and `AFTER_SHARES`; 0 scores every memory alone.
         asking: factor on the score of a turn that only asks.
         speakers: codes of the speakers to boost.
         boost: factor on the score of their memories.
@@ -185,14 +182,14 @@ def ranked(
     visible_address = address(visible)
     eligible_address = visible_address if eligible is visible else address(eligible)
     slots = min(visible.size, eligible.size)
-    shares = _shares(share) if share else None
+    context = _context(near, share) if share else None
     codes = struct.pack(f"{len(speakers)}i", *speakers)
     capacity = count + 16
     while True:
         out = np.empty((2, capacity), np.int64)
         found = _ranked(
-            query.layout, memories.layout(), visible_address, eligible_address, slots, count, near,
-            len(BEFORE_SHARES), len(AFTER_SHARES), shares, asking, len(speakers), codes, boost, capacity, address(out),
+            query.layout, memories.layout(), visible_address, eligible_address, slots, count, context,
+            asking, len(speakers), codes, boost, capacity, address(out),
         )  # fmt: skip
         if found <= capacity:
             return out[0, :found], out[1, :found].view(np.float64)
@@ -200,5 +197,7 @@ def ranked(
 
 
 @lru_cache(maxsize=16)
-def _shares(share: float) -> bytes:
-    return struct.pack(f"{len(SHARES)}d", *(share * each for each in SHARES))
+def _context(near: int, share: float) -> bytes:
+    """`struct context` of native/bm25_context.c."""
+    shares = [share * each for each in (*BEFORE_SHARES, *AFTER_SHARES)]
+    return struct.pack(f"3q{len(shares)}d", near, len(BEFORE_SHARES), len(AFTER_SHARES), *shares)
