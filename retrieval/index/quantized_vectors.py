@@ -97,39 +97,28 @@ class QuantizedVectors(Persistent):
         version: int,
     ) -> None:
         """Store vectors that were read while `version` was current, except those dropped since."""
-        fresh = self._is_fresh(docs, version)
-        docs, context_vectors = docs[fresh], context_vectors[fresh]
-        if not docs.size:
-            return
-        self._masks.clear()
-        self.count += docs.size - int(np.count_nonzero(self.knows(docs)))
-        self._context.put(docs, context_vectors)
-        self._known.put(docs, True)
-        fresh = self._is_fresh(turns, version)
-        turns, text_vectors = turns[fresh], text_vectors[fresh]
-        self._text_row.put(np.setdiff1d(docs, turns), NO_ROW)
-        if turns.size:
-            self._text.put(self._text_rows_of(turns), text_vectors)
+        fresh, fresh_turns = self._is_fresh(docs, version), self._is_fresh(turns, version)
+        self._context.put(docs[fresh], context_vectors[fresh])
+        text_rows = self._admit(docs[fresh], turns[fresh_turns])
+        self._text.put(text_rows, text_vectors[fresh_turns])
 
     def take_over(self, docs: NDArray[np.int64], former: QuantizedVectors, former_docs: NDArray[np.int64]) -> None:
         """Copy the vectors of the same memories from another index, which may lack some; none is stored here yet."""
         known = former.knows(former_docs)
         docs, former_docs = docs[known], former_docs[known]
-        if not docs.size:
-            return
-        self._masks.clear()
-        self.count += docs.size
+        former_rows = former._text_row.values[former_docs]
+        is_turn = former_rows != NO_ROW
         self._context.copy(docs, former._context, former_docs)
-        self._known.put(docs, True)
-        self._text_row.put(docs, NO_ROW)
-        text_rows = former._text_row.values[former_docs]
-        turns, text_rows = docs[text_rows != NO_ROW], text_rows[text_rows != NO_ROW]
-        if turns.size:
-            self._text.copy(self._text_rows_of(turns), former._text, text_rows)
+        text_rows = self._admit(docs, docs[is_turn])
+        self._text.copy(text_rows, former._text, former_rows[is_turn])
 
-    def _text_rows_of(self, turns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows in which to put the text vectors of turns; new ones for turns without."""
-        self._text_row.ensure(int(turns.max()) + 1)
+    def _admit(self, docs: NDArray[np.int64], turns: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Count memories as known; returns the rows for the text vectors of the turns among them, new for new ones."""
+        self._masks.clear()
+        self.count += docs.size - int(np.count_nonzero(self.knows(docs)))
+        self._known.put(docs, True)
+        self._text_row.put(np.setdiff1d(docs, turns), NO_ROW)
+        self._text_row.ensure(int(turns.max(initial=-1)) + 1)
         rows = self._text_row.values[turns].astype(np.int64)
         new = np.flatnonzero(rows == NO_ROW)
         rows[new] = self._text.high.needed + np.arange(new.size)
@@ -240,6 +229,8 @@ class _Rows(Persistent):
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
         """Store vectors, replacing those in the same rows."""
+        if not rows.size:
+            return
         for array in self._arrays:
             array.ensure(int(rows.max()) + 1)
         rows, vectors = np.ascontiguousarray(rows, np.int64), np.ascontiguousarray(vectors, np.float32)
