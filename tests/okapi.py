@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from retrieval.index.columns import Columns
+from retrieval.index.terms import TermPostings
 from retrieval.legs import bm25_scoring
 from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, TermQuery
 
@@ -62,6 +63,13 @@ def link(columns: Columns, session: Sequence[int], *, last: int = NONE) -> None:
     columns.link(*(struct.pack(f">{len(each)}i", *each) for each in turns))
 
 
+def term_postings(counts: Mapping[int, int], lengths: Mapping[int, int]) -> TermPostings:
+    """The postings of a term, given how often it stands in each memory, and how long every memory is."""
+    docs = sorted(counts)
+    tfs = np.array([counts[doc] for doc in docs], np.uint16)
+    return TermPostings(np.array(docs, np.int32), tfs, np.array([lengths[doc] for doc in docs], np.int32))
+
+
 def plain_score(query: TermQuery, doc: int) -> float:
     """A memory's score; 0 if it has no term of the query."""
     k1, b, score = query.k1, query.b, 0.0
@@ -88,7 +96,14 @@ def plain_score_in_context(
     return score + (query.timeliness if doc in query.period_docs else 0.0)
 
 
-def best(query: TermQuery, allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
+def best(query: TermQuery, allowed: NDArray[np.bool_], count: int) -> list[tuple[int, float]]:
     """The best memories, all scored alone."""
     docs, scores = bm25_scoring.ranked(query, Said(ordinals=allowed.size).columns(), allowed, allowed, count=count)
-    return docs.tolist(), scores.tolist()
+    return list(zip(docs.tolist(), scores.tolist(), strict=True))
+
+
+def first(scores: Mapping[int, float], count: int) -> list[tuple[int, float]]:
+    """The best of all, equals by ordinal, and the equals of the last one."""
+    ranked = sorted((-score, doc) for doc, score in scores.items() if score > 0)
+    least = ranked[min(count, len(ranked)) - 1][0] if ranked else 0.0
+    return [(doc, -score) for score, doc in ranked if score <= least]

@@ -45,7 +45,7 @@ def plain_bm25(texts: Texts, query: str) -> dict[int, float]:
 
 async def scores(conn: Connection, ns: int, query: str, *, k1: float = K1, b: float | None = None) -> dict[int, float]:
     found = await live_postings(conn, ns, sorted({term_id(term) for term in analyze(query)}))
-    return dict(zip(*best(weigh(found, k1=k1, b=b), np.ones(1_000, np.bool_), 1_000), strict=True))
+    return dict(best(weigh(found, k1=k1, b=b), np.ones(1_000, np.bool_), 1_000))
 
 
 def random_texts(seed: int, count: int) -> Texts:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from retrieval.index.terms import Postings, TermPostings
+from retrieval.index.terms import Postings
 from retrieval.legs import bm25_scoring
 from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, TermQuery, weigh
-from tests.okapi import Said, link, plain_score, plain_score_in_context
+from tests.okapi import Said, first, link, plain_score, plain_score_in_context, term_postings
 
 PERIOD = 9
 """In the place of a term: the memory is of the query's period."""
@@ -23,23 +23,12 @@ PERIOD = 9
 
 def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], **parameters: Any) -> TermQuery:
     """All terms of some memories."""
-    terms = {}
-    for term in sorted({term for counts in texts.values() for term in counts} - {PERIOD}):
-        docs = sorted(doc for doc, counts in texts.items() if term in counts)
-        terms[term] = TermPostings(
-            np.array(docs, np.int32),
-            np.array([texts[doc][term] for doc in docs], np.uint16),
-            np.array([lengths[doc] for doc in docs], np.int32),
-        )
+    terms = {
+        term: term_postings({doc: counts[term] for doc, counts in texts.items() if term in counts}, lengths)
+        for term in sorted({term for counts in texts.values() for term in counts} - {PERIOD})
+    }
     period_docs = np.array(sorted(doc for doc, counts in texts.items() if PERIOD in counts), np.int32)
     return weigh(Postings(terms, len(texts), sum(lengths.values()), period_docs), period_weight=0.7, **parameters)
-
-
-def first(scores: Mapping[int, float], count: int) -> list[tuple[int, float]]:
-    """The best, equals by ordinal, and the equals of the last one."""
-    ranked = sorted((-score, doc) for doc, score in scores.items() if score > 0)
-    least = ranked[min(count, len(ranked)) - 1][0] if ranked else 0.0
-    return [(doc, -score) for score, doc in ranked if score <= least]
 
 
 def plain(

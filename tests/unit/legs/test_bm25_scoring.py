@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from numpy.typing import NDArray
 
-from retrieval.index.terms import Postings, TermPostings
+from retrieval.index.terms import Postings
 from retrieval.legs import bm25_scoring
 from retrieval.legs.bm25_scoring import (
     AFTER_SHARES,
@@ -25,7 +25,7 @@ from retrieval.legs.bm25_scoring import (
     length_penalty,
     weigh,
 )
-from tests.okapi import Said, best
+from tests.okapi import Said, best, term_postings
 
 Texts = Mapping[int, Mapping[int, int]]
 """The frequency of each term in each memory, by ordinal."""
@@ -33,15 +33,11 @@ Texts = Mapping[int, Mapping[int, int]]
 
 def index(texts: Texts, *, padding: int = 0) -> Postings:
     """Postings over all memories, each with `padding` terms outside any query."""
-    lengths = {doc: padding + sum(counts.values()) for doc, counts in texts.items()}
-    terms: dict[int, TermPostings] = {}
-    for term in {term for counts in texts.values() for term in counts}:
-        docs = sorted(doc for doc, counts in texts.items() if counts.get(term))
-        terms[term] = TermPostings(
-            np.array(docs, np.int32),
-            np.array([texts[doc][term] for doc in docs], np.uint16),
-            np.array([lengths[doc] for doc in docs], np.int32),
-        )
+    lengths = lengths_of(texts, padding=padding)
+    terms = {
+        term: term_postings({doc: counts[term] for doc, counts in texts.items() if term in counts}, lengths)
+        for term in {term for counts in texts.values() for term in counts}
+    }
     return Postings(terms, len(texts), sum(lengths.values()))
 
 
@@ -61,21 +57,18 @@ def lengths_of(texts: Texts, *, padding: int = 0) -> dict[int, int]:
 
 
 def alone(query: TermQuery) -> dict[int, float]:
-    return dict(zip(*best(query, np.ones(100, np.bool_), 100), strict=True))
+    return dict(best(query, np.ones(100, np.bool_), 100))
 
 
 # Four memories of 10 terms each; the average is 10, so b = 10 / 40 and the length changes nothing: the
 # saturation is K1 * (1 - b + b) = 1.2. Term 7 is in memories 1 and 4, term 8 in memory 3.
-HAND = {1: {7: 1}, 2: {}, 3: {8: 2}, 4: {7: 3}}
 IDF_7 = math.log(1 + (4 - 2 + 0.5) / (2 + 0.5))
 IDF_8 = math.log(1 + (4 - 1 + 0.5) / (1 + 0.5))
 
 
 def hand_query() -> TermQuery:
-    terms = {
-        7: TermPostings(np.array([1, 4], np.int32), np.array([1, 3], np.uint16), np.array([10, 10], np.int32)),
-        8: TermPostings(np.array([3], np.int32), np.array([2], np.uint16), np.array([10], np.int32)),
-    }
+    lengths = dict.fromkeys((1, 3, 4), 10)
+    terms = {7: term_postings({1: 1, 4: 3}, lengths), 8: term_postings({3: 2}, lengths)}
     return weigh(Postings(terms, 4, 40))
 
 
@@ -223,8 +216,7 @@ def test_nothing_is_attainable_without_terms_and_nothing_found_without_postings(
 
 # Term 7 in memory 1; memories 2 and 3 are of the query's period.
 def dated() -> Postings:
-    once = TermPostings(np.array([1], np.int32), np.ones(1, np.uint16), np.full(1, 10, np.int32))
-    return Postings({7: once}, 5, 50, np.array([2, 3], np.int32))
+    return Postings({7: term_postings({1: 1}, {1: 10})}, 5, 50, np.array([2, 3], np.int32))
 
 
 def test_a_period_is_one_term_which_a_memory_has_or_has_not() -> None:

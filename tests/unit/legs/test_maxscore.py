@@ -12,22 +12,14 @@ from numpy.typing import NDArray
 
 from retrieval.index.terms import Postings, TermPostings
 from retrieval.legs.bm25_scoring import TermQuery, weigh
-from tests.okapi import best, plain_score
+from tests.okapi import best, first, plain_score, term_postings
 
 
 def postings(
     of_terms: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], of_period: Collection[int] = ()
 ) -> Postings:
     """How often each term stands in each memory, how long every memory is, and which are of the query's period."""
-    terms = {
-        term: TermPostings(
-            np.array(sorted(counts), np.int32),
-            np.array([counts[doc] for doc in sorted(counts)], np.uint16),
-            np.array([lengths[doc] for doc in sorted(counts)], np.int32),
-        )
-        for term, counts in of_terms.items()
-        if counts
-    }
+    terms = {term: term_postings(counts, lengths) for term, counts in of_terms.items() if counts}
     return Postings(terms, len(lengths), sum(lengths.values()), np.array(sorted(of_period), np.int32))
 
 
@@ -38,12 +30,9 @@ def found_in(query: TermQuery) -> list[int]:
     )
 
 
-def best_of_all(scores: Mapping[int, float], allowed: NDArray[np.bool_], count: int) -> tuple[list[int], list[float]]:
-    """The same by scoring all: those that score as much as the last of the best `count` among them."""
-    ranked = sorted((-score, doc) for doc, score in scores.items() if allowed[doc])
-    least = ranked[min(count, len(ranked)) - 1][0] if ranked else 0.0
-    kept = [(doc, -value) for value, doc in ranked if value <= least]
-    return [doc for doc, _ in kept], [value for _, value in kept]
+def best_of_all(scores: Mapping[int, float], allowed: NDArray[np.bool_], count: int) -> list[tuple[int, float]]:
+    """The same by scoring all."""
+    return first({doc: score for doc, score in scores.items() if allowed[doc]}, count)
 
 
 @st.composite
@@ -112,14 +101,14 @@ def test_a_common_term_is_looked_up_for_the_memories_of_a_rare_one(count: int, i
     query = weighed([range(0, memories, 800), range(memories // 2)], memories)
     common = query.terms[1].postings
     common.lengths[memories // 4 + 1] = -63  # which makes a hundredth of what is divided by
-    docs, _ = best(query, np.ones(memories, np.bool_), count)
-    assert (memories // 4 + 1 in docs) is is_looked_at
+    found = dict(best(query, np.ones(memories, np.bool_), count))
+    assert (memories // 4 + 1 in found) is is_looked_at
 
 
 def test_there_are_no_memories_for_no_count_no_mask_and_none_allowed() -> None:
     query = weighed([[1, 3], [3]], 5)
-    assert best(query, np.zeros(0, np.bool_), 3) == best(query, np.zeros(5, np.bool_), 3) == ([], [])
-    assert best(query, np.ones(5, np.bool_), 1)[0] == [3]
+    assert best(query, np.zeros(0, np.bool_), 3) == best(query, np.zeros(5, np.bool_), 3) == []
+    assert [doc for doc, _ in best(query, np.ones(5, np.bool_), 1)] == [3]
 
 
 def test_ordinals_that_no_mask_knows_are_none() -> None:
@@ -129,8 +118,7 @@ def test_ordinals_that_no_mask_knows_are_none() -> None:
     terms[8] = TermPostings(wild[::-1].copy(), np.zeros(8, np.uint16), np.full(8, -5, np.int32))
     query = weigh(Postings(terms, 8, 8))
     for count in (1, 3, 50):
-        docs, _ = best(query, np.ones(4, np.bool_), count)
-        assert set(docs) <= {1, 2, 3}
+        assert dict(best(query, np.ones(4, np.bool_), count)).keys() <= {1, 2, 3}
 
 
 @pytest.mark.parametrize(
