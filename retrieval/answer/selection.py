@@ -190,9 +190,9 @@ def _are_within(memories: Sequence[HydratedMemory], cap: int | None) -> Iterator
 def _evidence(ranking: LegRanking, rank: int) -> LegEvidence:
     """A leg's evidence for the memory at a rank."""
     place = rank - FIRST_RANK
-    score = ranking.scores.item(place)
-    if (path := ranking.paths.get(ranking.docs.item(place))) is None:
-        return LegEvidence(rank=rank, score=score)
+    doc, score = ranking.docs.item(place), ranking.scores.item(place)
+    if (path := ranking.paths.get(doc)) is None:
+        return LegEvidence(rank=rank, score=score, terms=ranking.held.get(doc))
     return LegEvidence(rank=rank, score=score, path=list(path.names), why=path.why)
 
 

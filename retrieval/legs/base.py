@@ -120,6 +120,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         terms: the query as weighted terms, if the leg matches terms.
         entity_idfs: of the query's known entities, in [0, 1]: 1 for one that a single memory mentions.
         paths: by slot; set by the graph leg with `explain`.
+        held: by slot, the query's terms that a memory itself contains; set by the BM25 leg with `explain`.
     """
 
     docs: NDArray[np.int64]
@@ -129,6 +130,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     terms: TermQuery | None = None
     entity_idfs: tuple[float, ...] = ()
     paths: Mapping[int, GraphPath] = msgspec.field(default_factory=dict)
+    held: Mapping[int, list[str]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def best(

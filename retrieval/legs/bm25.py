@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from msgspec import structs
+
 from retrieval.legs import bm25_scoring
 from retrieval.legs.base import LegQuery, LegRanking
 
@@ -46,4 +49,12 @@ class Bm25Retriever:
             speakers=memories.speakers_named(query.request.query),
             boost=1 + profile.speaker_boost,
         )
-        return LegRanking.best(docs, scores, memories.ids, count=query.fan_out, details=details, terms=term_query)
+        ranking = LegRanking.best(docs, scores, memories.ids, count=query.fan_out, details=details, terms=term_query)
+        if not query.request.explain:
+            return ranking
+        held = dict[int, list[str]]({doc: [] for doc in ranking.docs.tolist()})
+        for term, text in query_terms.terms.items():
+            if term in postings.terms:
+                for doc in ranking.docs[np.isin(ranking.docs, postings.terms[term].docs)].tolist():
+                    held[doc].append(text)
+        return structs.replace(ranking, held=held)

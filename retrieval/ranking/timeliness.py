@@ -174,7 +174,8 @@ def joined(everything: LegRanking, named: LegRanking, count: int) -> LegRanking:
     docs = np.concatenate([named.docs, everything.docs[others]])
     scores = np.concatenate([named.scores, everything.scores[others]])
     order = best_first(docs, scores, everything.ids)
-    return replace(everything, docs=docs[order], scores=scores[order], paths={**everything.paths, **named.paths})
+    paths, held = {**everything.paths, **named.paths}, {**everything.held, **named.held}
+    return replace(everything, docs=docs[order], scores=scores[order], paths=paths, held=held)
 
 
 def _of_session(memories: Columns, counted: Mask, number: int) -> Mask:

@@ -166,10 +166,14 @@ class SearchRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class LegEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory's rank in one leg. `path`, and `why` as a sentence, come from the graph leg with `explain`."""
+    """A memory's rank in one leg. `terms`, `path`, and `why` as a sentence, come with `explain`.
+
+    A chat turn that contains no term of the query matches by those of the turns around it.
+    """
 
     rank: int
     score: float
+    terms: list[str] | None = None
     path: list[str] | None = None
     why: str | None = None
 

@@ -325,6 +325,19 @@ def test_the_words_that_matched_are_shown_in_any_script(console: Console) -> Non
         expect(evidence).to_contain_text(f"“{word}” (in")
 
 
+def test_a_word_that_only_begins_like_a_term_of_the_question_is_no_match(console: Console) -> None:
+    added = {
+        "memories": [
+            {"id": "met", "text": "Maya may come.", "speaker": "Gary"},
+            {"id": "not", "text": "Maya garaged it."},
+        ]
+    }
+    httpx.post(f"{console.url}/v1/namespaces/stems/memories", json=added, timeout=60).raise_for_status()
+    page = console.open("ask?q=May Gary come?", namespace="stems")
+    expect(page.locator("[data-memory=met] .evidence")).to_contain_text("“may” (in 1 memory)")
+    expect(page.locator(".results")).not_to_contain_text("“Maya”")
+
+
 def test_of_a_long_text_the_match_is_shown(console: Console) -> None:
     text = f"{'The wind came from the west. ' * 500}The lighthouse keeper is called Ottoline. {'It rained. ' * 500}"
     added = {"memories": [{"id": "log", "text": text}]}

@@ -23,27 +23,22 @@ const FOLDED: Record<string, string> = {
 };
 
 /**
- * The memory's words that are also in the question. Terms are stems, so words that begin with one count; in scripts
- * without spaces they are pairs of characters.
+ * The memory's words that are also in the question. A term is a stem and is shown as the shortest word that begins with
+ * it, if there is one; in scripts without spaces it is a pair of characters.
  */
-function termsSentence(result: Result, terms: Record<string, number>): string {
+function termsSentence(result: Result, frequencies: Record<string, number>): string {
   const plain = (text: string): string =>
     text
       .normalize("NFKD")
       .replace(/[\p{M}ـ]/gu, "")
       .toLowerCase()
       .replace(/[^\0-\x7f]/gu, (letter) => FOLDED[letter] ?? letter);
-  const all = [result.speaker, result.title, result.text].join(" ");
-  const words = all.split(/[^\p{L}\p{M}\p{N}]+/u);
-  const wordWith = (term: string): string | undefined => {
-    if (UNSPACED.test(term)) return plain(all).includes(plain(term)) ? term : undefined;
-    return words.find((each) => plain(each).startsWith(plain(term)));
-  };
-  const shared = Object.entries(terms)
-    .sort(([, a], [, b]) => a - b)
-    .flatMap(([term, df]) => {
-      const word = wordWith(term);
-      return word ? [`“${word}” (in ${counted(df, "memory", "memories")})`] : [];
-    });
+  const words = [result.speaker, result.title, result.text].join(" ").split(/[^\p{L}\p{M}\p{N}]+/u);
+  words.sort((a, b) => a.length - b.length);
+  const wordWith = (term: string): string =>
+    (!UNSPACED.test(term) && words.find((each) => plain(each).startsWith(plain(term)))) || term;
+  const shared = [...(result.legs.bm25!.terms ?? [])]
+    .sort((a, b) => frequencies[a]! - frequencies[b]!)
+    .map((term) => `“${wordWith(term)}” (in ${counted(frequencies[term]!, "memory", "memories")})`);
   return shared.length ? `Matches ${shared.join(", ")}.` : "";
 }

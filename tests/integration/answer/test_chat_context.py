@@ -98,6 +98,21 @@ async def test_a_name_of_several_words_is_no_further_topic(trivet: Trivet, speak
     assert {*ids(response)[: len(SAID)]} == {f"june-{at}" for at in range(len(SAID))}
 
 
+async def test_a_turn_shows_the_terms_that_it_has_itself(trivet: Trivet) -> None:
+    """Not those of the turns around it, by which alone it may match."""
+    said = [
+        turn("Which colours may Ida mix for the boat?", "Maya", AUTUMN, id="question"),
+        turn("Blue and white.", "Bo", AUTUMN + timedelta(minutes=1), id="reply"),
+    ]
+    await add(trivet, said)
+    response = await asked(trivet, "may Ida mix it?", mode=Mode.BM25)
+    assert details(response, "bm25")["terms"] == {"may": 1, "ida": 1, "mix": 1}
+    assert {each.id: each.legs["bm25"].terms for each in response.results} == {
+        "question": ["may", "ida", "mix"],
+        "reply": [],
+    }
+
+
 async def test_a_month_of_little_weight_only_rises(trivet: Trivet) -> None:
     """Nor is it said to come first."""
     await add(trivet, months(prefixed=False))
