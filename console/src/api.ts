@@ -71,6 +71,7 @@ export interface Settings {
 export interface LegEvidence {
   rank: number;
   score: number;
+  duplicate?: string | null;
   terms?: string[] | null;
   path?: string[] | null;
   why?: string | null;

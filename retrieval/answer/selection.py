@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from retrieval.answer.hydration import TextReader
 from retrieval.index.query_vectors import QueryVectors
@@ -152,11 +153,12 @@ async def _select(
     }
     found = []
     for group, probability in zip(groups, relevance, strict=True):
+        (memory, place, number), *duplicates = group
         evidence = {}
         for leg, rank_of in ranks.items():
-            if ranked := [rank_of[each.number] for each in group if each.number in rank_of]:
-                evidence[leg] = _evidence(rankings[leg], min(ranked))
-        (memory, place, number), *duplicates = group
+            if ranked := [(rank_of[each.number], each.memory.id) for each in group if each.number in rank_of]:
+                rank, best = min(ranked)
+                evidence[leg] = _evidence(rankings[leg], rank, duplicate=None if best == memory.id else best)
         fused_place = order.fused.numbers.index(number)
         found.append(
             RankedMemory(
@@ -187,13 +189,13 @@ def _are_within(memories: Sequence[HydratedMemory], cap: int | None) -> Iterator
     return are_within((source_of(each.document_id, each.session_id) for each in memories), cap)
 
 
-def _evidence(ranking: LegRanking, rank: int) -> LegEvidence:
-    """A leg's evidence for the memory at a rank."""
+def _evidence(ranking: LegRanking, rank: int, *, duplicate: str | None) -> LegEvidence:
+    """A leg's evidence for the memory at a rank, which stands for itself or is a `duplicate`."""
     place = rank - FIRST_RANK
     doc, score = ranking.docs.item(place), ranking.scores.item(place)
-    if (path := ranking.paths.get(doc)) is None:
-        return LegEvidence(rank=rank, score=score, terms=ranking.held.get(doc))
-    return LegEvidence(rank=rank, score=score, path=list(path.names), why=path.why)
+    found = LegEvidence(rank=rank, score=score, duplicate=duplicate, terms=ranking.held.get(doc))
+    path = ranking.paths.get(doc)
+    return found if path is None else replace(found, path=list(path.names), why=path.why)
 
 
 class _Read(NamedTuple):

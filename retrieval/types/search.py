@@ -173,6 +173,7 @@ class LegEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     rank: int
     score: float
+    duplicate: str | None = None
     terms: list[str] | None = None
     path: list[str] | None = None
     why: str | None = None

@@ -8,7 +8,7 @@ export function evidenceSentence(leg: Leg, result: Result, answer: Answer): stri
   const searched = answer.explanation.legs[leg];
   if (!found)
     return searched ? `Not among the ${counted(searched.hits, "memory", "memories")} it returned.` : "Did not run.";
-  const place = `${ordinal(found.rank)} of ${searched?.hits ?? "?"}`;
+  const place = `${ordinal(found.rank)} of ${searched?.hits ?? "?"}${found.duplicate ? ` (as ${found.duplicate})` : ""}`;
   if (leg === "vector") return `${place}, cosine similarity ${found.score.toFixed(2)}.`;
   if (leg === "graph") return `${place}, activation ${found.score.toFixed(2)}. ${found.why ?? ""}`.trim();
   return `${place}, score ${found.score.toFixed(1)}. ${termsSentence(result, searched?.terms ?? {})}`.trim();

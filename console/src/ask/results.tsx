@@ -100,10 +100,10 @@ function ResultCard({ namespace, answer, query, opened, feedback, result, rank }
 
 /** The entities on the way from the question to the memory. */
 function Path({ namespace, result }: { namespace: string; result: Result }) {
-  const path = result.legs.graph?.path;
+  const { path, duplicate } = result.legs.graph ?? {};
   if (!path?.length) return null;
   return (
-    <a class="path" href={href(namespace, "graph", "", { memory: result.id, path: joined(path) })}>
+    <a class="path" href={href(namespace, "graph", "", { memory: duplicate ?? result.id, path: joined(path) })}>
       <span class="visually-hidden">Show in graph: </span>
       <span class="path-node">question</span>
       {path.map((name) => (

@@ -15,7 +15,7 @@ from classifier.intents import Intent
 from retrieval.answer.answer import Answer
 from retrieval.engine import Trivet
 from retrieval.profiles.profile import DEFAULT
-from retrieval.types.memory import MemoryInput
+from retrieval.types.memory import EntityInput, MemoryInput
 from retrieval.types.search import Leg, LegWeights, Mode, SearchRequest
 from tests.serving import settings_for
 
@@ -281,6 +281,27 @@ async def test_one_that_stands_for_others_shows_the_best_place_of_all(trivet: Tr
     for leg, ranking in answer.fused_rankings.items():
         places = [rank for rank, hit in enumerate(ranking.hits, 1) if hit.id in group]
         assert found.evidence[leg].rank == min(places)
+
+
+async def test_what_is_only_true_of_a_duplicate_names_it(trivet: Trivet) -> None:
+    """The path of the graph leg ends at an entity that the result does not mention."""
+    text = "The cold store was checked again."
+    await trivet.add(
+        "n",
+        [
+            MemoryInput(id="a", text=text, entities=[EntityInput(name="Harbour Hall")]),
+            MemoryInput(id="b", text=text, entities=[EntityInput(name="Mill Annex")]),
+            *paintings(),
+        ],
+    )
+    [found] = [each for each in (await asked(trivet, "cold store, Mill Annex", explain=True)).found if each.duplicates]
+    assert (found.memory.id, found.duplicates) == ("a", ["b"])
+    assert {leg.value: shown.duplicate for leg, shown in found.evidence.items()} == {
+        "vector": None,
+        "bm25": None,
+        "graph": "b",
+    }
+    assert found.evidence[Leg.GRAPH].path == ["Mill Annex"]
 
 
 async def test_fewer_memories_than_asked_for(trivet: Trivet) -> None:
