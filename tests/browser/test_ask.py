@@ -338,6 +338,24 @@ def test_a_word_that_only_begins_like_a_term_of_the_question_is_no_match(console
     expect(page.locator(".results")).not_to_contain_text("“Maya”")
 
 
+def test_a_leg_that_failed_is_told_from_one_that_was_off(console: Console) -> None:
+    def answer(route: Route) -> None:
+        found = route.fetch().json()
+        found["degraded"] = [{"leg": "vector", "reason": "passed its deadline of 2 s"}]
+        for leg in ("vector", "graph"):
+            del found["explanation"]["legs"][leg]
+        for result in found["results"]:
+            result["legs"] = {}
+        route.fulfill(json=found)
+
+    page = console.open()
+    page.route("**/context", answer)
+    page.get_by_role("searchbox").fill(QUESTION)
+    page.keyboard.press("Enter")
+    for leg, said in (("vector", "Did not answer."), ("bm25", "it contributed."), ("graph", "Did not run.")):
+        expect(page.locator(f".evidence .leg-{leg}").first).to_contain_text(said)
+
+
 def test_of_a_long_text_the_match_is_shown(console: Console) -> None:
     text = f"{'The wind came from the west. ' * 500}The lighthouse keeper is called Ottoline. {'It rained. ' * 500}"
     added = {"memories": [{"id": "log", "text": text}]}

@@ -6,8 +6,8 @@ import { counted, ordinal } from "../format";
 export function evidenceSentence(leg: Leg, result: Result, answer: Answer): string {
   const found = result.legs[leg];
   const searched = answer.explanation.legs[leg];
-  if (!found)
-    return searched ? `Not among the ${counted(searched.hits, "memory", "memories")} it returned.` : "Did not run.";
+  if (!found && searched) return `Not among the ${counted(searched.hits, "memory", "memories")} it contributed.`;
+  if (!found) return answer.degraded.some((failed) => failed.leg === leg) ? "Did not answer." : "Did not run.";
   const place = `${ordinal(found.rank)} of ${searched?.hits ?? "?"}${found.duplicate ? ` (as ${found.duplicate})` : ""}`;
   if (leg === "vector") return `${place}, cosine similarity ${found.score.toFixed(2)}.`;
   if (leg === "graph") return `${place}, activation ${found.score.toFixed(2)}. ${found.why ?? ""}`.trim();
