@@ -169,13 +169,22 @@ def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArr
 
 
 def joined(everything: LegRanking, named: LegRanking, count: int) -> LegRanking:
-    """A leg's hits among the named memories, at most `count`, filled up to that with its other hits; best first."""
+    """A leg's hits among the named memories, at most `count`, filled up to that with its other hits; best first.
+
+    What the leg did among the named memories is in the `details` as `named`.
+    """
     others = np.flatnonzero(~np.isin(everything.docs, named.docs))[: count - len(named)]
     docs = np.concatenate([named.docs, everything.docs[others]])
     scores = np.concatenate([named.scores, everything.scores[others]])
     order = best_first(docs, scores, everything.ids)
-    paths, held = {**everything.paths, **named.paths}, {**everything.held, **named.held}
-    return replace(everything, docs=docs[order], scores=scores[order], paths=paths, held=held)
+    return replace(
+        everything,
+        docs=docs[order],
+        scores=scores[order],
+        details={**everything.details, "named": named.details},
+        paths={**everything.paths, **named.paths},
+        held={**everything.held, **named.held},
+    )
 
 
 def _of_session(memories: Columns, counted: Mask, number: int) -> Mask:

@@ -83,6 +83,7 @@ async def test_what_somebody_said_in_a_month_comes_first(trivet: Trivet, mode: M
     assert len(response.results) == 10
     assert response.explanation
     assert response.explanation.time
+    assert details(response, "bm25")["named"]["terms"] == details(response, "bm25")["terms"]
     response = await asked(trivet, "What did Maria say in June 2024?", mode=mode, query_timestamp=AUTUMN)
     assert all("-6-" in each for each in ids(response))
 
