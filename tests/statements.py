@@ -30,7 +30,7 @@ FOR_ALL_NAMESPACES = {
     "from job j join namespace n": "lists the jobs of all",
     "as outside (first)": "finds vectors that are to enter the index",
     "from namespace n where next_doc >= %(least)s and": "finds what is to be compacted",
-    "delete from memory_change c where at <": "forgets old changes of all",
+    "delete from memory_change c where at not between": "forgets old changes of all",
     "select token::text from index_file": "tells which files are of use",
     "from shadow_run where live =": "sums up a profile, which is one for all",
     "join namespace n on n.ns = j.ns": "finds whose query log is too long",

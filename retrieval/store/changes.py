@@ -105,12 +105,13 @@ _TRIM: LiteralString = (
     """
     with forgotten as (
         delete from memory_change c
-        where at < now() - make_interval(secs => %(kept_s)s)
+        where at not between now() - make_interval(secs => %(kept_s)s) and now() + make_interval(secs => %(kept_s)s)
             and (xid < """ + _ALL_ENDED + """ or xid >= pg_snapshot_xmax(pg_current_snapshot()))
             and not exists (
                 select from index_file f
                 where f.ns = c.ns and c.xid >= pg_snapshot_xmin(f.transactions)
-                    and c.at >= now() - make_interval(secs => %(kept_for_files_s)s)
+                    and c.at between now() - make_interval(secs => %(kept_for_files_s)s)
+                        and now() + make_interval(secs => %(kept_for_files_s)s)
             )
         returning ns, xid
     ), outdated as (
@@ -177,7 +178,8 @@ async def record(conn: Connection, ns: int, docs: Collection[int], *, described:
 async def trim(conn: Connection, *, kept_s: float = KEPT_S, kept_for_files_s: float = KEPT_FOR_FILES_S) -> None:
     """Delete changes older than `kept_s` and record the last transaction trimmed.
 
-    Changes that an index file needs are kept for `kept_for_files_s`; after that the file is useless.
+    Changes that an index file needs are kept for `kept_for_files_s`; after that the file is useless. Changes from when
+    the clock was ahead by more than that count as old.
 
     Changes since the oldest transaction still open anywhere in the cluster are kept until it ends: an index that is
     being loaded in that transaction needs them.
