@@ -449,17 +449,25 @@ async def test_a_worn_index_is_made_anew_where_the_folder_is_gone(
     await assert_right(process)
 
 
+@pytest.mark.parametrize("days", [2, -2])
 async def test_a_file_that_may_hold_what_was_deleted_is_not_kept_for_long(
-    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int
 ) -> None:
-    """An old one is written again if anything has changed, without what was removed, even where little is left."""
+    """An old one is written again if anything has changed, without what was removed, even where little is left.
+
+    What was removed counts from when its data were read. "Old" is also what is from the future of a clock set back.
+    """
     one = await start()
     await one.ingest.add("n", [memory("a"), memory("b", speaker="Lucía")])
+    (await one.loaded()).read_at -= days * 86_400
     await one.save()
     [path] = files_in(tmp_path)
-    monkeypatch.setattr(namespace_index, "OLDEST_FILE_S", -1.0)
     fresh = await start()
-    assert not (await fresh.loaded()).needs_saving
+    index = await fresh.loaded()
+    index.filed_at -= days * 86_400
+    assert not index.needs_saving
+    await fresh.ingest.add("n", [memory("c")])
+    assert (await fresh.loaded()).needs_saving
     await fresh.ingest.delete("n", "b")
     monkeypatch.setattr(registry, "SAVE_PAUSE_S", 0.0)
     assert "Lucía".encode() in path.read_bytes()
