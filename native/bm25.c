@@ -47,17 +47,13 @@ static void count_in(struct search *search, struct scored found) {
         search->least = search->heap[0].score;
 }
 
-static void keep_hopeful(struct search *search) {
+/* Keep the memories found with at least this score. */
+static void keep_from(struct search *search, double least) {
     int64_t kept = 0;
     for (int64_t i = 0; i < search->count; i++)
-        if (hopeful(search, search->found[i].score))
+        if (search->found[i].score >= least)
             search->found[kept++] = search->found[i];
     search->count = kept;
-}
-
-/* Upper bound of what the optional lists add together. */
-static double others(const struct search *search) {
-    return search->optional ? search->bounds[search->optional - 1]->below : 0;
 }
 
 /* Add a memory, with its score from the optional lists, if it can be among the best; 0 if out of memory. */
@@ -75,7 +71,7 @@ static int consider(struct search *search, int64_t doc, double score) {
     if (!hopeful(search, score))
         return 1;
     if (search->count == search->room) {
-        keep_hopeful(search);
+        keep_from(search, search->least / ROUNDING);
         if (search->count > search->room / 2) {
             struct scored *more = realloc(search->found, 2 * search->room * sizeof *more);
             if (!more)
@@ -144,7 +140,8 @@ static int collect(struct search *search) {
         for (struct list *list = search->lists; list < search->lists + search->query->parts; list++)
             if (!list->is_optional)
                 count = add_up(search->query, list, first, sums, met, count);
-        double least = search->least, more = others(search);
+        double least = search->least;
+        double more = search->optional ? search->bounds[search->optional - 1]->below : 0; /* from the optional lists */
         for (int64_t i = 0; i < count; i++) {
             double sum = sums[met[i]];
             if ((sum + more) * ROUNDING >= least)
@@ -179,18 +176,14 @@ static void add_up_in_order(struct search *search) {
 
 /* Keep the best `wanted` and those tied with the last one. */
 static void cut(struct search *search) {
-    keep_hopeful(search);
+    keep_from(search, search->least / ROUNDING);
     if (search->optional)
         add_up_in_order(search);
     search->held = 0;
     search->least = 0;
     for (int64_t i = 0; i < search->count; i++)
         count_in(search, search->found[i]);
-    int64_t kept = 0;
-    for (int64_t i = 0; i < search->count; i++)
-        if (search->found[i].score >= search->least)
-            search->found[kept++] = search->found[i];
-    search->count = kept;
+    keep_from(search, search->least);
 }
 
 static int prepare(struct search *search) {
