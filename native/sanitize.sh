@@ -18,8 +18,8 @@ if [[ -z ${CC-} ]] && ! command -v gcc >/dev/null; then
 fi
 
 case $mode in
-    address) flags=(-fsanitize=address,undefined -fno-sanitize-recover=undefined) library=libasan.so ;;
-    thread) flags=(-fsanitize=thread) library=libtsan.so ;;
+    address) flags='-fsanitize=address,undefined -fno-sanitize-recover=undefined' library=libasan.so ;;
+    thread) flags=-fsanitize=thread library=libtsan.so ;;
     *) echo "sanitize: address or thread, not $mode" >&2 && exit 2 ;;
 esac
 
@@ -27,14 +27,8 @@ esac
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/native"
-cp native/*.py "$folder/native"
-names=$("$python" -c 'import runpy; cpu = runpy.run_path("native/cpu.py"); print(*map(cpu["file_name"], cpu["LEVELS"]))')
-first=${names%% *}
-"$compiler" -std=c11 -D_DEFAULT_SOURCE -O1 -g -shared -fPIC -fno-omit-frame-pointer -ffp-contract=off \
-    -DTRIVET_SOURCES='""' -Wall -Wextra -Werror "${flags[@]}" native/*.c -o "$folder/native/$first" -lm -lpthread
-for name in $names; do
-    [[ $name == "$first" ]] || ln -s "$first" "$folder/native/$name"
-done
+cp native/*.py native/*.[ch] "$folder/native"
+CI=true CC="$compiler -g -fno-omit-frame-pointer $flags" "$python" "$folder/native/build.py"
 
 export PYTHONDONTWRITEBYTECODE=1
 preload=$("$compiler" -print-file-name=$library)
