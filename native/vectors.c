@@ -206,12 +206,8 @@ TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
     int64_t dimensions = search->kept.dimensions;
     for (int64_t row = first; row < end; row++) {
         int beyond = search->differing[row] - search->bound;
-        if (beyond <= 0)
+        if (beyond <= 0 || (beyond == 1 && room-- > 0))
             chosen[among++] = row;
-        else if (beyond == 1 && room > 0) {
-            chosen[among++] = row;
-            room--;
-        }
     }
     struct scored *best = search->best + part * search->most;
     for (int64_t at = 0; at < among; at++) {
