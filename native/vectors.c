@@ -307,9 +307,6 @@ int trivet_nearest(WorkerPool *pool, int64_t ticket, const struct kept *kept, co
     search->differing = (uint16_t *)(search->with + tables);
     search->rounded = (int16_t *)(search->differing + n);
     ask(search, query);
-    if (pool)
-        trivet_job_submit(pool, &search->job, ticket);
-    else
-        trivet_job_run(&search->job);
+    trivet_job_submit(pool, &search->job, ticket);
     return 0;
 }

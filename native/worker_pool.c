@@ -24,7 +24,7 @@ static void start_stage(Job *job) {
     job->unfinished = job->parts;
 }
 
-void trivet_job_run(Job *job) {
+static void run(Job *job) {
     do
         for (int64_t part = 0; part < job->parts; part++)
             job->run_part(job, part);
@@ -39,6 +39,10 @@ static void wake(WorkerPool *pool, int64_t parts) {
 }
 
 void trivet_job_submit(WorkerPool *pool, Job *job, int64_t ticket) {
+    if (!pool) {
+        run(job);
+        return;
+    }
     job->ticket = ticket;
     job->next = NULL;
     start_stage(job);

@@ -1,6 +1,4 @@
 /* Threads that run jobs in parts; see worker_pool.c. */
-#ifndef TRIVET_WORKER_POOL_H
-#define TRIVET_WORKER_POOL_H
 #include <stdint.h>
 
 typedef struct trivet_worker_pool WorkerPool;
@@ -13,9 +11,5 @@ typedef struct trivet_job {
     struct trivet_job *next;
 } Job;
 
-/* Run the job in the calling thread, then free it. */
-void trivet_job_run(Job *job);
-
-/* Submit the job; the pool runs it, writes its ticket and frees it. */
+/* Submit the job; the pool runs it, writes its ticket and frees it. Without a pool it runs in the calling thread. */
 void trivet_job_submit(WorkerPool *pool, Job *job, int64_t ticket);
-#endif
