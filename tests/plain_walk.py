@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -165,6 +166,21 @@ def pagerank(
             (1 - DAMPING) * memory_restart + DAMPING * (to_memory @ entities),
         )
     return memories
+
+
+def by_networkx(
+    weights: NDArray[np.float64], restart: NDArray[np.float64], memory_restart: NDArray[np.float64]
+) -> list[float]:
+    """The same, but that networkx sends a walker who is stuck anywhere back to both sides."""
+    docs, entities = weights.shape
+    graph = nx.Graph()
+    graph.add_nodes_from([("d", d) for d in range(docs)] + [("e", e) for e in range(entities)])
+    graph.add_weighted_edges_from(
+        (("d", d), ("e", e), weights[d, e]) for d in range(docs) for e in range(entities) if weights[d, e] > 0
+    )
+    start = {("e", e): restart[e] for e in range(entities)} | {("d", d): memory_restart[d] for d in range(docs)}
+    rank = nx.pagerank(graph, alpha=DAMPING, personalization=start, tol=1e-12, max_iter=500)
+    return [rank["d", d] for d in range(docs)]
 
 
 def restart(

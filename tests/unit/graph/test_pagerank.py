@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
 from graph.forward_chaining import Stated
 from graph.inference import JoinedEdge
-from graph.neighbourhood import DAMPING, Bounds, Neighbourhood, View
+from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.paths import Link
 from graph.resolution import Seed
 from retrieval.legs.graph import spread_to_neighbours
-from tests.plain_walk import pagerank
+from tests.plain_walk import by_networkx, pagerank
 
 ANN, BOB, CHOIR, ROME = 1, 2, 3, 4
 NAMES = {ANN: "Ann", BOB: "Bob", CHOIR: "choir", ROME: "Rome"}
@@ -63,23 +61,8 @@ def test_walkers_step_by_step_agree_with_networkx(seed_number: int, memories_too
         memory_restart = random.random(30) * (random.random(30) < 0.3) * (weights.sum(axis=1) > 0)
     total = restart.sum() + memory_restart.sum()
     restart, memory_restart = restart / total, memory_restart / total
-    assert pagerank(weights, restart, memory_restart) == pytest.approx(
-        oracle(weights, restart, memory_restart), abs=1e-6
-    )
-
-
-def oracle(
-    weights: NDArray[np.float64], restart: NDArray[np.float64], memory_restart: NDArray[np.float64]
-) -> list[float]:
-    docs, entities = weights.shape
-    graph = nx.Graph()
-    graph.add_nodes_from([("d", d) for d in range(docs)] + [("e", e) for e in range(entities)])
-    graph.add_weighted_edges_from(
-        (("d", d), ("e", e), weights[d, e]) for d in range(docs) for e in range(entities) if weights[d, e] > 0
-    )
-    start = {("e", e): restart[e] for e in range(entities)} | {("d", d): memory_restart[d] for d in range(docs)}
-    rank = nx.pagerank(graph, alpha=DAMPING, personalization=start, tol=1e-12, max_iter=500)
-    return [rank["d", d] for d in range(docs)]
+    expected = by_networkx(weights, restart, memory_restart)
+    assert pagerank(weights, restart, memory_restart) == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_walk_by_hand() -> None:
