@@ -92,13 +92,7 @@ def test_features_of_candidates(seed: int, candidates: int, embedded: bool, lost
     legs = {leg: getattr(some.evidence, leg) for leg in ("vector", "bm25", "graph")}
     legs |= {leg: LegScores() for leg in legs if leg == lost}
     legs = {leg: LegScores([*found.ids, "gone"], [*found.scores, -1.0]) for leg, found in legs.items()}
-    evidence = QueryPerformanceFeatures(
-        **legs,
-        score_upper_bound=some.evidence.score_upper_bound,
-        entity_idfs=(),
-        words=3,
-        probabilities=some.evidence.probabilities,
-    )
+    evidence = structs.replace(some.evidence, **legs)
     rows, corpus, order = plain(evidence, known)
     got = describe(evidence, known)
     np.testing.assert_allclose(got.rows, rows, rtol=2e-5, atol=2e-5)
@@ -122,15 +116,7 @@ def test_features_of_what_does_not_fit_are_refused() -> None:
         with pytest.raises(ValueError):  # noqa: PT011  # NumPy's own words for what it cannot fit
             describe(evidence, structs.replace(some.known, **change))
     with pytest.raises(ValueError, match="as many scores"):
-        describe(with_bm25(evidence, LegScores(["m000"], [])), some.known)
-
-
-def with_bm25(evidence: QueryPerformanceFeatures, bm25: LegScores) -> QueryPerformanceFeatures:
-    """The evidence with another ranking."""
-    return QueryPerformanceFeatures(
-        vector=evidence.vector, bm25=bm25, graph=evidence.graph, score_upper_bound=1.0, entity_idfs=(), words=1,
-        probabilities=evidence.probabilities,
-    )  # fmt: skip
+        describe(structs.replace(evidence, bm25=LegScores(["m000"], [])), some.known)
 
 
 @given(st.lists(st.text(max_size=60), max_size=9))
