@@ -13,6 +13,9 @@ from retrieval.text.analysis import analyze, resolve_language
 _END = re.compile(r"""([.!?…؟۔।॥։።။]["'”’)\]]?)\s+|([。！？｡]["'”’)\]」』）]?)|\n+""")
 """The end of a sentence: a stop of any script before a space, a full-width stop, or a line break."""
 
+_LABEL = re.compile(r"[\W_]*(?:\d{1,3}|[^\W\d_])\.\W*")
+"""The number or letter of a list's entry, which is no sentence: "2. Soak the beans."."""
+
 _CHARS_PER_TOKEN = 6
 """Characters kept per token of a sentence that is itself too long; shortened further until it fits."""
 
@@ -74,6 +77,8 @@ def _sentences(text: str) -> list[tuple[int, int]]:
     spans, start = [], 0
     for stop in _END.finditer(text):
         end = stop.end(stop.lastindex) if stop.lastindex else stop.start()
+        if _LABEL.fullmatch(text, start, end):
+            continue
         if end > start:
             spans.append((start, end))
         start = stop.end()

@@ -58,6 +58,15 @@ def test_sentences_end_with_the_stops_of_their_script(before: str, best: str, af
     assert shown == f"… {best} …"
 
 
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [("onions", "… 2. Fry the onions slowly. …"), ("soup", "This is the soup of my aunt. …")],
+)
+def test_the_number_of_a_lists_entry_stays_with_it(query: str, shown: str) -> None:
+    text = "This is the soup of my aunt. 1. Soak the beans. 2. Fry the onions slowly. **b.** Add salt to taste."
+    assert of(text, query, 10) == shown
+
+
 def test_rare_words_count_more_than_common_ones() -> None:
     text = "The boat left. The boat came. The boat sank. The boat of Ines left today. " + FILLER * 3
     assert of(text, "the boat of Ines", 8) == "… The boat of Ines left today. …"
