@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from classifier.cues import CUE_COUNT, cue_numbers
-from classifier.skeleton import COUNT_DIM, counts, skeleton
+from classifier.skeleton import COUNT_DIM, FUNCTION_WORDS, counts, skeleton
 
 EMBEDDING_DIM: Final = 384
 FORM_DIM: Final = 32
@@ -30,7 +30,7 @@ BUCKETS: Final = 1 << 17
 """Number of buckets per set of n-grams; bucket 0 means none."""
 
 FEATURES_VERSION: Final = 2
-"""Incremented with any change here, in `classifier.cues` or in `classifier.skeleton`.
+"""Incremented if a change here, in `classifier.cues` or in `classifier.skeleton` alters a training query's features.
 
 Models for another version are rejected.
 """
@@ -105,8 +105,16 @@ def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFea
 def _read(text: str) -> str:
     if len(text) > _MAX_CHARS:
         text = f"{text[: _MAX_CHARS // 2]} {text[-_MAX_CHARS // 2 :]}"
-    read = unicodedata.normalize("NFC", text).replace("’", "'")
-    return read.lower() if read.isupper() else read  # in an all-capitals text, capitals do not mark names
+    read = unicodedata.normalize("NFC", text).strip().replace("’", "'")
+    return read.lower() if read.isupper() or _is_title_case(read) else read  # there, capitals do not mark names
+
+
+def _is_title_case(text: str) -> bool:
+    """Whether every word has a capital, even function words: "Who Introduced Marit To Ruben?"."""
+    words = text.split()
+    if any(word[0].islower() for word in words):
+        return False
+    return sum(word.istitle() and word.lower() in FUNCTION_WORDS for word in words) >= 2  # "Robert De Niro" has one
 
 
 def _both_ends(parts: list[str], most: int) -> list[str]:

@@ -89,8 +89,16 @@ def test_the_skeleton_by_hand() -> None:
     assert skeleton(tokens, words) == ["which", "Rs", "V", "by", "_E", "R", "_E'", "Rs", "*y"]
 
 
-def test_capitals_throughout_tell_no_names() -> None:
-    assert same(bare("WHO PAINTED THE MONA LISA"), bare("who painted the mona lisa"))
+@pytest.mark.parametrize(
+    "text", ["WHO PAINTED THE MONA LISA", "Who Painted The Mona Lisa", " who painted the mona lisa. "]
+)
+def test_capitals_throughout_tell_no_names_and_outer_blanks_nothing(text: str) -> None:
+    assert same(bare(text), bare(text.strip().lower()))
+
+
+def test_capitals_of_some_words_tell_names() -> None:
+    for text in ("Who painted The Mona Lisa", "Robert De Niro", "Siemens IT", "I Love Rome"):
+        assert not same(bare(text), bare(text.lower()))
 
 
 def test_an_embedding_stands_before_the_same_numbers() -> None:
