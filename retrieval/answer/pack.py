@@ -267,7 +267,7 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
 
 
 def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
-    """Facts, best first, with those about the same thing together, newest first.
+    """Facts, best first, with those about the same thing together, newest first, and timed if of one day.
 
     Superseded facts come last within such a group, and groups of nothing else come after the others.
     """
@@ -285,4 +285,11 @@ def _facts(facts: Sequence[PackCandidate]) -> list[PackCandidate]:
     for group in groups:
         group.sort(key=lambda fact: (not fact.superseded, fact.last_time.replace(tzinfo=None)), reverse=True)
     groups.sort(key=lambda group: group[0].superseded)  # what replaces them may use other words
-    return [fact for group in groups for fact in group]
+    return [fact for group in groups for fact in _timed(group)]
+
+
+def _timed(group: Sequence[PackCandidate]) -> Iterator[PackCandidate]:
+    """Facts about the same thing; those that only the time of day tells apart are shown with it."""
+    moments = {fact.time.replace(second=0, microsecond=0) for fact in group}
+    per_day = Counter(moment.date() for moment in moments)
+    return (replace(fact, timed=per_day[fact.time.date()] > 1) for fact in group)

@@ -38,6 +38,7 @@ class PackCandidate:
         last_said_at: the time of the latest duplicate.
         needs: the question that it answers or, if it is a question, its answer.
         answers: whether it answers a question in the conversation.
+        timed: whether it is a fact that is shown with the time of day.
     """
 
     id: str
@@ -57,6 +58,7 @@ class PackCandidate:
     last_said_at: datetime | None = None
     needs: PackCandidate | None = None
     answers: bool = False
+    timed: bool = False
 
     @property
     def said(self) -> str:
@@ -164,6 +166,11 @@ def _date(memory: PackCandidate) -> str:
     return memory.time.date().isoformat()
 
 
+def _time(memory: PackCandidate) -> str:
+    """A fact's time of day; empty if its date suffices."""
+    return f"{memory.time:%H:%M}" if memory.timed else ""
+
+
 def _last_date(memory: PackCandidate) -> str:
     """The day on which it was last said; empty if that is the day shown."""
     return memory.last_time.date().isoformat() if memory.last_time.date() > memory.time.date() else ""
@@ -200,7 +207,7 @@ def _markdown_heading(section: Section) -> str:
 def _markdown(memory: PackCandidate, number: int) -> str:
     """`[1] Caroline: text`, a fact with its date; continuation lines are indented, citations in the text escaped."""
     speaker = _line(memory.speaker)
-    about = [_spelled_date(memory.time), _line(memory.title), speaker] if memory.is_fact else [speaker]
+    about = [_spelled_date(memory.time), _time(memory), _line(memory.title), speaker] if memory.is_fact else [speaker]
     head = ", ".join(filter(None, about))
     body = (f" {head}: " if head else " ") + _clean(memory.said) + _notes(memory)
     return citation(number) + _escaped(body.replace("\n", f"\n{_INDENT}").replace(f"\n{_INDENT}\n", "\n\n"))
@@ -219,7 +226,7 @@ def _xml_heading(section: Section) -> str:
 def _xml(memory: PackCandidate, number: int) -> str:
     fields = {"citation": str(number), "id": _line(memory.id)}
     if memory.is_fact:
-        fields |= {"date": _date(memory), "title": _line(memory.title)}
+        fields |= {"date": _date(memory), "time": _time(memory), "title": _line(memory.title)}
     fields |= {"speaker": _line(memory.speaker), "superseded": "true" if memory.superseded else ""}
     fields |= {"times": str(len(memory.duplicates) + 1) if memory.duplicates else "", "last": _last_date(memory)}
     return f"<memory {_attributes(fields)}>{escape(_clean(memory.said), quote=False)}</memory>"
@@ -230,7 +237,7 @@ def _attributes(fields: Mapping[str, str]) -> str:
 
 
 def _json(memory: PackCandidate, number: int) -> str:
-    fields = {"citation": citation(number), "id": _clean(memory.id), "date": _date(memory)}
+    fields = {"citation": citation(number), "id": _clean(memory.id), "date": _date(memory), "time": _time(memory)}
     if not memory.is_fact:
         fields |= {"weekday": f"{memory.time:%A}", "time": f"{memory.time:%H:%M}"}
         fields |= {"session_id": _line(memory.session_id), "document_id": _line(memory.document_id)}

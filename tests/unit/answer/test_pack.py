@@ -146,6 +146,27 @@ def test_facts_about_the_same_stand_together_the_newest_first() -> None:
     assert ids(packed(*half)) == ["sings", "tea", "dances"]
 
 
+def test_facts_about_the_same_of_one_day_have_their_times() -> None:
+    """Else nothing says which of two statements holds."""
+    facts = [
+        memory("wrong", "Ann sees her dentist on Tuesday."),
+        memory("right", "Ann sees her dentist on Thursday.", day=0.1),
+        memory("moved", "Ann sees her dentist on Friday.", day=2),
+        memory("other", "Ann lives in Porto."),
+        memory("same", "Ann lives in Lisbon."),
+    ]
+    assert packed(*facts).context.splitlines()[3:] == [
+        "[1] 10 May 2023: Ann sees her dentist on Friday.",
+        "[2] 8 May 2023, 14:24: Ann sees her dentist on Thursday.",
+        "[3] 8 May 2023, 12:00: Ann sees her dentist on Tuesday.",
+        "[4] 8 May 2023: Ann lives in Porto.",
+        "[5] 8 May 2023: Ann lives in Lisbon.",
+    ]
+    assert '<memory citation="2" id="right" date="2023-05-08" time="14:24">' in packed(*facts, format="xml").context
+    shown = json.loads(packed(*facts, format="json").context)
+    assert [each.get("time") for each in shown] == [None, "14:24", "12:00", None, None]
+
+
 def test_a_turn_brings_the_turn_that_it_needs() -> None:
     asked = turn("asked", "Where did you go?", speaker="Bob", place=1)
     result = packed(turn("answer", "To Porto.", place=2, needs=asked), turn("more", "It rained in Porto.", place=3))
