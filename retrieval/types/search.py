@@ -168,7 +168,7 @@ class SearchRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fie
 class LegEvidence(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A memory's rank in one leg. `terms`, `path`, and `why` as a sentence, come with `explain`.
 
-    A chat turn that contains no term of the query matches by those of the turns around it.
+    A memory without any of the query's terms matches by those of the turns or chunks around it, or by its time.
     """
 
     rank: int
