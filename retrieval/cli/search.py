@@ -20,7 +20,7 @@ from retrieval.types.search import SearchRequest, SearchResponse, SearchResult
 @click.command(epilog=example('trivet search -n alice "When did Caroline go to the support group?" -k 5 --explain'))
 @click.argument("query")
 @search_options
-@click.option("--explain", is_flag=True, help="Also show the graph's paths and merged duplicates.")
+@click.option("--explain", is_flag=True, help="Also show the graph's paths, merged duplicates and why this order.")
 @namespace_option
 @common_options
 def command(query: str, namespace: str, settings: Settings, as_json: bool, **fields: Any) -> None:

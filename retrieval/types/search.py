@@ -156,7 +156,7 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         ]
         | None
     ) = None
-    explain: Annotated[bool, Meta(description="include paths, duplicates and the reasons for the weights")] = False
+    explain: Annotated[bool, Meta(description="include terms, paths, duplicates and the reasons for the order")] = False
 
 
 class SearchRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
