@@ -177,6 +177,7 @@ async def test_xml_is_read_in_the_encoding_that_it_declares(page: str, encoding:
         (b"te\x00a", None, "binary"),
         (b"+2AA- tea", "text/plain; charset=utf-7", "utf-7"),
         (b"<html><meta charset=punycode>" + b"a-" + b"ba" * 9, "text/html", "punycode"),
+        (b"<html><meta charset=idna>tea", "text/html", "idna"),
         (b"<html>\\ud800 tea", "text/html; charset=unicode_escape", "unicode_escape"),
         (b" \n ", None, "no text"),
         (b"<html><script>x</script></html>", None, "no text"),

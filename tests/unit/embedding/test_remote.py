@@ -6,6 +6,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing
+from itertools import count
 
 import numpy as np
 import pytest
@@ -207,9 +208,12 @@ async def test_an_answer_is_read_up_to_a_limit(
 async def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
     provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """By one query at a time, once it has kept one waiting."""
     monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", 0.3)
+    answers = count()
 
     async def drip(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        next(answers)
         with closing(writer):
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n")
             for _ in range(100):
@@ -221,7 +225,9 @@ async def test_an_answer_that_comes_byte_by_byte_is_not_waited_for(
         embedder = RemoteEmbedder(provider.settings("openai", embedding_url=f"http://{host}:{port}"))
         with pytest.raises(EmbeddingFailed, match="does not answer"):
             await embedder.embed_query("boat")
+        await asyncio.gather(*map(embedder.embed_query, ("boat", "moon")), return_exceptions=True)
         await embedder.aclose()
+    assert next(answers) == 2
 
 
 async def test_vectors_of_another_length_are_refused(provider: Provider, embedder: RemoteEmbedder) -> None:

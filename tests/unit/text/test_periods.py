@@ -175,6 +175,7 @@ ONE_PERIOD = [
     ("Who wrote a year and two months ago?", "a year and two months ago", "2022-03-31/2022-05-01"),
     ("Whom did I work for a year and two months ago?", "a year and two months ago", "2022-03-31/2022-05-01"),
     ("Who was ill for a year and two months ago well?", "two months ago", "2023-03-31/2023-05-01"),
+    ("Who came between two years and three months ago?", "three months ago", "2023-02-28/2023-03-31"),
     ("Who wrote two hours ago?", "two hours ago", "2023-06-15T16:00/2023-06-15T17:00"),
     ("Who wrote 2 hrs ago?", "2 hrs ago", "2023-06-15T16:00/2023-06-15T17:00"),
     ("Who wrote 10 min ago?", "10 min ago", "2023-06-15T18:15/2023-06-15T18:25"),
@@ -259,13 +260,16 @@ ONE_PERIOD = [
     # Relative to a date
     ("the week before August 3, 2022", "the week before August 3, 2022", "2022-07-27/2022-08-03"),
     ("the weekend before August 3, 2022", "the weekend before August 3, 2022", "2022-07-30/2022-08-01"),
+    ("the weekend before June 11, 2023", "the weekend before June 11, 2023", "2023-06-03/2023-06-05"),
     ("the weekend after August 3, 2022", "the weekend after August 3, 2022", "2022-08-06/2022-08-08"),
+    ("the weekend after June 9, 2023", "the weekend after June 9, 2023", "2023-06-10/2023-06-12"),
     ("the day after August 3, 2022", "the day after August 3, 2022", "2022-08-04/2022-08-05"),
     ("two weeks before August 11, 2022", "two weeks before August 11, 2022", "2022-07-25/2022-08-01"),
     ("three days after August 11, 2022", "three days after August 11, 2022", "2022-08-14/2022-08-15"),
     ("the weeks before August 11, 2022", "the weeks before August 11, 2022", "2022-07-07/2022-08-11"),
     ("in the days after August 11, 2022", "the days after August 11, 2022", "2022-08-12/2022-08-17"),
     ("the weekend of July 4, 2022", "the weekend of July 4, 2022", "2022-07-02/2022-07-04"),
+    ("the weekend of June 7, 2023", "the weekend of June 7, 2023", "2023-06-10/2023-06-12"),
     ("the weekend of May 6-7, 2023", "the weekend of May 6-7, 2023", "2023-05-06/2023-05-08"),
     ("the weekend of last week", "the weekend of last week", "2023-06-10/2023-06-12"),
     ("the evening before August 11, 2022", "the evening before August 11, 2022", "2022-08-10T17:00/2022-08-11"),
@@ -411,6 +415,7 @@ NO_PERIOD = [
     "Who left 1.5 years ago?",
     "Who left a hundred and five days ago?",
     "Who left a year and two quarters ago?",
+    "Who left the day before last?",
     "Who wrote on the 15th-century church?",
     "What do they do on weekends?",
     "What is planned for the weekend?",
@@ -549,6 +554,15 @@ def test_other_words_are_no_time(query: str) -> None:
         (
             "Compare April 6-7, 2023, last week and 2021: since 2021?",
             ["2023-04-06/2023-04-08", "2023-06-05/2023-06-12", "2021-01-01/2023-06-16"],
+        ),
+        (
+            "an hour ago today, a few days ago today",
+            [
+                "2023-06-15T17:00/2023-06-15T18:00",
+                "2023-06-15/2023-06-16",
+                "2023-06-10/2023-06-14",
+                "2023-06-15/2023-06-16",
+            ],
         ),
         # No range is what is compared or moved.
         ("Compare May 2022 to May 2023", ["2022-05-01/2022-06-01", "2023-05-01/2023-06-01"]),
