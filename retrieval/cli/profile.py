@@ -12,7 +12,7 @@ import msgspec
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.options import common_options, example, input_file
-from retrieval.cli.output import numbers, print_json, printable
+from retrieval.cli.output import in_a_line, numbers, print_json
 from retrieval.cli.profile_check import command as check
 from retrieval.engine import Trivet
 from retrieval.plurals import counted
@@ -205,7 +205,7 @@ def _tell(found: ProfileInfo) -> None:
         click.echo(f"no version of {found.name} is live; to see the newest: trivet profile show {found.name}@{newest}")
     for each in found.versions:
         gate = {None: "not measured", True: "passed", False: "refused"}[each.gate]
-        note = f"  {printable(each.note)}" if each.note else ""
+        note = f"  {in_a_line(each.note)}" if each.note else ""
         live = ", live" if each.live else ""
         click.echo(f"  {each.version}: {each.origin}, gate {gate}{live}, {each.created_at:%Y-%m-%d %H:%M}{note}")
     for promotion in found.history:

@@ -176,7 +176,8 @@ def test_a_version_is_checked_as_it_is_served(database_url: str, tmp_path: Path)
     ]
     folder = evaluation_folder(tmp_path / "moves", rows, asked)
     flat.write_text('{"period_weight": 0}')
-    trivet(database_url, "profile", "put", "flat", flat)
+    trivet(database_url, "profile", "put", "flat", flat, "--note", "Flat.\n  9: tuned, gate passed")
+    assert "  Flat.   9: tuned" in trivet(database_url, "profile", "show", "flat").stdout, "it begins no line"
     refused = trivet(database_url, "profile", "check", "flat@1", folder, status=1)
     assert "below that of default@3 fixed" in refused.stdout
 
