@@ -48,7 +48,7 @@ PACKED_AT_ONCE = 20_000
 _LOCK: LiteralString = "select pg_try_advisory_lock(8321, %(ns)s)"
 _UNLOCK: LiteralString = "select pg_advisory_unlock(8321, %(ns)s)"
 
-# Reads no rows of small namespaces, which are many and cannot have `least` of either.
+# The first part reads no rows of small namespaces, which are many and cannot have `least` of either.
 _CANDIDATES: LiteralString = f"""
     select ns from namespace n where next_doc >= %(least)s and (
         (select count(*) from (select from bm25_tail t where t.ns = n.ns limit %(least)s) as tail) >= %(least)s
