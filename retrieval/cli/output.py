@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 import unicodedata
@@ -44,7 +45,10 @@ def confirm(question: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print anything that msgspec knows, indented, to standard output."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    try:
+        click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    except UnicodeEncodeError:  # a file's name that is not UTF-8
+        click.echo(json.dumps(msgspec.to_builtins(value), indent=2))
 
 
 def console() -> Console:

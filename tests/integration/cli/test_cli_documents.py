@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,17 @@ def test_no_link_leads_out_of_a_folder(cli: Cli, tmp_path: Path) -> None:
         assert [Path(name).name for name in done["documents"]] == ["flowers.md", "roses.md"]
         assert ["out of the folder" in reason for reason in done["rejected"].values()] == [True, False]
     assert "4711" not in cli("export", "-n", "home").stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_file_whose_name_is_not_utf8_is_rejected_by_that_name(cli: Cli, tmp_path: Path) -> None:
+    for name in ("roses.md", "ros\udce9.md"):
+        (tmp_path / name).write_text("Water the roses on Monday.", encoding="utf-8")
+    done = json.loads(cli("import", tmp_path, "-n", "home", "--json", status=1).stdout)
+    assert ([*done["documents"]], [*done["rejected"]]) == (
+        [f"{tmp_path}/roses.md"],
+        [f"{tmp_path}/ros\udce9.md"],
+    )
 
 
 def test_documents_of_a_folder_whose_files_are_gone_are_deleted_on_request(
