@@ -179,18 +179,20 @@ def _disown(lock_file: Path) -> None:
     PostgreSQL takes over the lock of a process that is gone, but the number may have been reused, or belong to a
     zombie. The rest of the file must stay: PostgreSQL uses it to tell whether children of the dead server still write.
     """
-    if lock_file.exists():
+    if lock_file.exists() and not lock_file.is_symlink():  # or root would copy what its owner may not read
         _, *rest = lock_file.read_text().splitlines() or [""]
         _replace(lock_file, "".join(f"{line}\n" for line in (str(_NO_PROCESS), *rest)))
 
 
 def _replace(file: Path, content: str) -> None:
-    """Write a file atomically; it belongs to the owner of its folder."""
+    """Write a file atomically; it belongs to the owner of its folder, who may have set a link in its place."""
     unfinished = file.with_name(file.name + ".new")
-    unfinished.write_text(content, encoding="utf-8")
+    unfinished.unlink(missing_ok=True)
+    with unfinished.open("x", encoding="utf-8") as new:
+        new.write(content)
     if is_root():
         owner = file.parent.stat()
-        os.chown(unfinished, owner.st_uid, owner.st_gid)
+        os.chown(unfinished, owner.st_uid, owner.st_gid, follow_symlinks=False)
     unfinished.replace(file)
 
 

@@ -346,6 +346,21 @@ def test_a_path_too_long_for_a_socket_works(new_folder: Path, tmp_path: Path) ->
         socket_folder.unlink()
 
 
+def test_no_link_that_the_owner_of_a_folder_set_is_written_through(folder: Path, tmp_path: Path) -> None:
+    """Root may start another user's database."""
+    (other := tmp_path / "other").write_text("kept")
+    (folder / "postgres" / "trivet.conf.new").symlink_to(other)
+    server = EmbeddedPostgres(folder, settings=FAST)
+    server.start()
+    server.stop()
+    assert (other.read_text(), other.owner()) == ("kept", tmp_path.owner())
+    (folder / "postgres" / "postmaster.pid").symlink_to(other)
+    other.write_text("first\nsecret\n")
+    with pytest.raises(EmbeddedPostgresError):
+        server.start()
+    assert (folder / "postgres" / "postmaster.pid").is_symlink()
+
+
 def test_a_path_with_spaces_and_quotes_works(new_folder: Path) -> None:
     server = EmbeddedPostgres(new_folder / "it's a new_folder & more", settings=FAST)
     try:
