@@ -119,9 +119,7 @@ def file_of(indexes: IndexRegistry) -> str:
 
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(60):
-        while True:
-            if condition():
-                return
+        while not condition():  # noqa: ASYNC110 - nothing signals it
             await asyncio.sleep(0.01)
 
 
@@ -382,16 +380,8 @@ async def test_a_worn_index_is_made_anew_once_and_its_file_with_it(
     monkeypatch.setattr(registry, "RELOAD_PAUSE_S", 0.0)
     saved_by_itself(monkeypatch)
     processes = [await start(), await start()]
-
-    async def renewed(process: Keeper) -> None:
-        while True:
-            index = await process.loaded()
-            if index.file and not index.needs_reload:
-                return
-            await asyncio.sleep(0.01)  # it is written in the background
-
-    async with asyncio.timeout(60):
-        await asyncio.gather(*map(renewed, processes))
+    renewed = (process.until(lambda index: bool(index.file) and not index.needs_reload) for process in processes)
+    await asyncio.gather(*renewed)
     assert files_in(tmp_path) != [file]
     before = reads
     for process in 5 * processes:
@@ -416,11 +406,7 @@ async def test_a_worn_index_serves_while_another_process_makes_the_file_anew(
         for _ in range(20):
             assert await process.loaded() is worn
             await asyncio.sleep(0.01)
-    async with asyncio.timeout(60):
-        while True:
-            if await process.loaded() is not worn:
-                break
-            await asyncio.sleep(0.01)
+    await process.until(lambda index: index is not worn)
     await assert_right(process)
 
 
@@ -439,11 +425,7 @@ async def test_a_worn_index_is_made_anew_where_the_folder_is_gone(
         (tmp_path / "cache").touch()
     monkeypatch.setattr(registry, "RELOAD_PAUSE_S", 0.0)
     saved_by_itself(monkeypatch)
-    async with asyncio.timeout(60):
-        while True:
-            if (await process.loaded()) is not worn:
-                break
-            await asyncio.sleep(0.01)
+    await process.until(lambda index: index is not worn)
     if is_made_anew:
         await until(lambda: len(files_in(tmp_path)) == 1)
     await assert_right(process)

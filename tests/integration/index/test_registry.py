@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import json
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -67,6 +67,13 @@ class Process:
     async def snapshot(self, name: str = "n", terms: Sequence[int] = TERMS) -> NamespaceSnapshot:
         """A namespace as a query finds it."""
         return await self.indexes.current(name, lambda _: terms)
+
+    async def until(self, holds: Callable[[NamespaceIndex], bool]) -> NamespaceIndex:
+        """The index that queries find, once it meets a condition that work beside them brings about."""
+        async with asyncio.timeout(60):
+            while not holds(index := (await self.snapshot()).index):  # noqa: ASYNC110 - nothing signals it
+                await asyncio.sleep(0.01)
+        return index
 
     async def ids(self, word: str, name: str = "n") -> set[str]:
         """The memories that have a word, by its postings."""
@@ -527,12 +534,7 @@ async def test_a_worn_mirror_is_made_anew_beside_the_queries(process: Process) -
     assert await process.ids("harbour") == {"a"}
     await process.ingest.add("n", [memory("b", "harbour")])
     assert await process.ids("harbour") == {"a", "b"}
-    async with asyncio.timeout(60):
-        while True:
-            if (fresh := (await process.snapshot()).index) is not worn:
-                break
-            await asyncio.sleep(0.01)
-    assert fresh.changed < 10
+    assert (await process.until(lambda index: index is not worn)).changed < 10
     await assert_right(process)
 
 

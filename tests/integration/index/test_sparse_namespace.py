@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import numpy as np
 import pytest
 
@@ -112,12 +110,9 @@ async def test_a_memory_whose_ordinal_was_given_out_long_ago_is_not_missed(proce
 
 async def settled(process: Process, former: NamespaceIndex | None = None) -> NamespaceIndex:
     """The index that takes the place of a former one, with the vectors that are read beside the queries."""
-    async with asyncio.timeout(60):
-        while True:
-            index = (await process.snapshot()).index
-            if index is not former and index.vectors.count >= index.memories.count - FEW_VECTORS:
-                return index
-            await asyncio.sleep(0.01)
+    return await process.until(
+        lambda index: index is not former and index.vectors.count >= index.memories.count - FEW_VECTORS
+    )
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
