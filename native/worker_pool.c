@@ -58,15 +58,6 @@ static void notify(const WorkerPool *pool, int64_t ticket) {
         ;
 }
 
-/* Take a part of the oldest job, with the lock held. */
-static Job *take_part(WorkerPool *pool, int64_t *part) {
-    Job *job = pool->first;
-    *part = job->started++;
-    if (job->started == job->parts)
-        pool->first = job->next;
-    return job;
-}
-
 static void *worker_main(void *argument) {
     WorkerPool *pool = argument;
     pthread_mutex_lock(&pool->lock);
@@ -75,8 +66,10 @@ static void *worker_main(void *argument) {
             pthread_cond_wait(&pool->work_or_close, &pool->lock);
         if (pool->is_closing)
             break;
-        int64_t part;
-        Job *job = take_part(pool, &part);
+        Job *job = pool->first;
+        int64_t part = job->started++;
+        if (job->started == job->parts)
+            pool->first = job->next;
         pthread_mutex_unlock(&pool->lock);
         job->run_part(job, part);
         pthread_mutex_lock(&pool->lock);
