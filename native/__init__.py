@@ -46,7 +46,7 @@ def function(name: str, arguments: str, result: str = "") -> Callable[..., Any]:
     """
     found: Any = _found(_library(), name)
     found.argtypes = [_TYPES[letter] for letter in arguments]
-    found.restype = _TYPES.get(result)
+    found.restype = _TYPES[result] if result else None
     if result:
         found.errcheck = _checked
     return found  # type: ignore[no-any-return]  # untyped in ctypes
