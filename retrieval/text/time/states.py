@@ -34,8 +34,11 @@ def _any_of(phrases: Collection[str]) -> re.Pattern[str]:
 
 def _one_of(phrases: Collection[str]) -> str:
     """An expression for any phrase that checks their first characters first: few words of a query begin one."""
-    firsts = {re.escape(each[0]) for each in phrases}
-    return f"(?=[{''.join(sorted(firsts))}])(?:{'|'.join(map(re.escape, phrases))})"
+    rests: dict[str, list[str]] = {}
+    for phrase in phrases:
+        rests.setdefault(phrase[0], []).append(re.escape(phrase[1:]))
+    either = "|".join(f"{re.escape(first)}(?:{'|'.join(each)})" for first, each in rests.items())
+    return f"(?=[{''.join(map(re.escape, rests))}])(?:{either})"
 
 
 def _spelled_out(line: str) -> Iterator[str]:
