@@ -13,6 +13,12 @@ _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 _HAVE_EVER = re.compile(r"\s*(?:have|has)\b", re.IGNORECASE)
 """Begins a question about whether something ever happened: "Has Ana been to Rome before?"."""
 
+_IS_STILL = re.compile(
+    r"(?:^|[.,;:!?])\s*(?:and )?(?:am|is|are|do|does|has|have|can|will)(?:n't)?\b[^.?!]*(?<!and )(?<!but )\bstill\b",
+    re.IGNORECASE,
+)
+"""Asks whether something is as it was: "Does Maria still live in Porto?"; "can I eat that and still sleep" does not."""
+
 _MOST_WORDS = 40
 """Longer messages tell how things are rather than ask for it."""
 
@@ -66,4 +72,4 @@ def find_state(query: str) -> AskedState | None:
     query = _OTHER.sub(" ", query)
     if _BEFORE.search(query):
         return None if _HAVE_EVER.match(query) or _NO_STATE.search(query) else AskedState.EARLIER
-    return AskedState.LATEST if _NOW.search(query) else None
+    return AskedState.LATEST if _NOW.search(query) or _IS_STILL.search(query) else None

@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 from graph.stopwords import data_lines
 from retrieval.text.time import states
 
-PHRASES = {name: data_lines(name) for name in ("asks_for_now", "asks_for_before")}
+PHRASES = {
+    name: [phrase for line in data_lines(name) for phrase in states._spelled_out(line)]
+    for name in ("asks_for_now", "asks_for_before")
+}
 FOUND_BY = {"asks_for_now": states._NOW, "asks_for_before": states._BEFORE}
 ALL = sorted(set().union(*PHRASES.values()))
 UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
