@@ -86,6 +86,7 @@ from retrieval.types.search import (
     ContextResponse,
     Filters,
     Leg,
+    PackSize,
     SearchRequest,
     SearchResponse,
 )
@@ -371,7 +372,8 @@ class Trivet:
         stopwatch = Stopwatch()
         check_name(namespace)
         try:
-            answer = await self._pipeline.search(namespace, search, stopwatch, conversation)
+            size = PackSize(request.max_tokens, request.top_k)
+            answer = await self._pipeline.search(namespace, search, stopwatch, conversation, size)
         except NotFound:  # the assistant's user has said nothing yet
             profile = await self.profiles.find(request.profile)
             return unknown_namespace(request, profile, stopwatch.timings_ms())

@@ -22,7 +22,7 @@ from retrieval.ranking.weighting import adaptive_weighting, check_relevance, che
 from retrieval.reranking import refine, rescore_candidates
 from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
-from retrieval.types.search import SearchRequest
+from retrieval.types.search import PackSize, SearchRequest
 from retrieval.validation import check_query, check_storable
 
 MOST_AT_ONCE = 8
@@ -53,9 +53,16 @@ class Pipeline:
         self._turns = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def search(
-        self, name: str, request: SearchRequest, stopwatch: Stopwatch, conversation: Conversation | None = None
+        self,
+        name: str,
+        request: SearchRequest,
+        stopwatch: Stopwatch,
+        conversation: Conversation | None = None,
+        pack: PackSize | None = None,
     ) -> Answer:
         """Search a namespace, leaving out what the conversation already contains.
+
+        For a context pack, more than `top_k` memories are found if that many do not fill it.
 
         Raises NotFound if it does not exist, InvalidInput for a blank query, unusable weights or strings or an unknown
         profile, AllLegsFailed if none of the mode's legs answered.
@@ -63,17 +70,22 @@ class Pipeline:
         check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
-        search = partial(self._search, name, request, conversation or Conversation(), stopwatch)
+        search = partial(self._search, name, request, conversation or Conversation(), stopwatch, pack)
         try:
             return await search()
         except VectorsReplaced:  # retry once, with the namespace's present embedder
             return await search()
 
     async def _search(
-        self, name: str, request: SearchRequest, conversation: Conversation, stopwatch: Stopwatch
+        self,
+        name: str,
+        request: SearchRequest,
+        conversation: Conversation,
+        stopwatch: Stopwatch,
+        pack: PackSize | None,
     ) -> Answer:
         """Search a namespace; raises VectorsReplaced if it got new vectors meanwhile."""
-        query = await self._preparation.prepare(name, request, conversation, stopwatch)
+        query = await self._preparation.prepare(name, request, conversation, stopwatch, pack)
         async with self._turns:
             found, prediction = await self._legs.run(query, meanwhile=partial(self._intents.intent_of, query))
             return await self._answer(query, found, prediction)

@@ -27,7 +27,7 @@ from retrieval.ranking.weighting import Weighting, explicit_weighting, wants_res
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
-from retrieval.types.search import Degradation, Leg, Mode, SearchRequest
+from retrieval.types.search import Degradation, Leg, Mode, PackSize, SearchRequest
 
 MOST_SAID_BEFORE = 200
 """Extra hits asked of a leg because the conversation may already contain them."""
@@ -39,12 +39,14 @@ class Begun(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         default_embedding: the query's embedding by the default embedder, for namespaces without another and for most
             classifiers.
+        pack: the context pack to fill; None for a search.
     """
 
     request: SearchRequest
     conversation: Conversation
     stopwatch: Stopwatch
     default_embedding: Embedding
+    pack: PackSize | None
 
     def fan_out_for(self, wanted: int) -> int:
         """Hits to ask of a leg if a recipe wants `wanted`: at least twice `top_k`, as duplicates are left out.
@@ -124,7 +126,12 @@ class Preparation:
         self._partial = PartialReader(pool, leg_timeout_s=timeout_s)
 
     async def prepare(
-        self, name: str, request: SearchRequest, conversation: Conversation, stopwatch: Stopwatch
+        self,
+        name: str,
+        request: SearchRequest,
+        conversation: Conversation,
+        stopwatch: Stopwatch,
+        pack: PackSize | None,
     ) -> PreparedQuery:
         """Prepare a request to a namespace, brought up to date; keep the view until the answer is complete.
 
@@ -133,7 +140,7 @@ class Preparation:
         in time.
         """
         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
-        begun = Begun(request, conversation, stopwatch, default_embedding)
+        begun = Begun(request, conversation, stopwatch, default_embedding, pack)
         degraded: Sequence[Degradation] = ()
         with stopwatch.span("namespace"):
             try:

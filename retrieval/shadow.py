@@ -58,6 +58,7 @@ class Shadow:
                 structs.replace(answer.query.request, profile=candidate.label),
                 Stopwatch(),
                 answer.query.conversation,
+                answer.query.pack,
             )
         except Exception as exc:
             # its message may quote the query

@@ -133,6 +133,11 @@ def pack(
     return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
 
 
+def longest_entry(max_tokens: int) -> int:
+    """The most tokens of an entry that is no excerpt, in a pack of `max_tokens`."""
+    return max(LEAST_LONGEST, max_tokens // LONGEST_SHARE)
+
+
 def _is_small_talk(memory: PackCandidate) -> bool:
     """Whether it is a chat turn without content that answers nothing; "No." in a document is an answer."""
     is_turn = not (memory.is_fact or memory.document_id or memory.kind == "chunk")
@@ -162,7 +167,7 @@ class _Chosen:
         self._count, self._shorten, self._holds = count, shorten, holds
         self._separator = count(layout.separator)
         self._left = max_tokens - count(layout.joined([]))
-        self._longest = max(LEAST_LONGEST, max_tokens // LONGEST_SHARE)
+        self._longest = longest_entry(max_tokens)
         self._ids: set[str] = set()
         self._sections: set[object] = set()
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from retrieval.answer.hydration import TextReader
+from retrieval.answer.pack import longest_entry
 from retrieval.index.query_vectors import QueryVectors
 from retrieval.legs.base import LegRanking
 from retrieval.preparation import PreparedQuery
@@ -24,7 +26,7 @@ from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.store.memories import HydratedMemory
 from retrieval.tasks import apart_if_long
-from retrieval.types.search import Leg, LegEvidence, SearchOptions
+from retrieval.types.search import Leg, LegEvidence, PackSize, SearchOptions
 
 SPARE_CANDIDATES = 4
 """Memories read beyond those asked for, to replace duplicates; if they do not suffice, more are read."""
@@ -34,6 +36,10 @@ SPARE_CHOICES = 8
 
 CHOICE = 4
 """Memories to choose from per memory asked for, if the order is not by relevance alone."""
+
+BESIDE_TEXT, TOKENS_PER_TERM = 8, 1.5
+"""Tokens of an entry of a context pack besides its text (citation, speaker, a share of the headings), and for each term
+of its text: rather too few, so that it is filled."""
 
 PREFETCH_EXTRA = 40
 """Memories prefetched beyond `read_at_once` when the rescorer has yet to decide which come first.
@@ -92,6 +98,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Memories read before it is known which are duplicates."""
         return self.wanted + (SPARE_CHOICES if self._chooses else SPARE_CANDIDATES)
 
+    def filling(self, pack: PackSize, terms: NDArray[np.integer[Any]]) -> Limits:
+        """The same for as many memories as fill a context pack; `terms` are those of the memories, best first."""
+        costs = np.minimum(BESIDE_TEXT + TOKENS_PER_TERM * terms, longest_entry(pack.tokens))
+        enough = int(np.searchsorted(costs.cumsum(), pack.tokens)) + 1
+        return replace(self, top_k=max(self.top_k, min(enough, pack.memories)))
+
     def read_ahead(self, *, rescores: bool) -> int:
         """Memories prefetched before the final order is known."""
         return self.read_at_once + PREFETCH_EXTRA * rescores
@@ -121,6 +133,9 @@ async def select_above_noise(
     while True:
         with query.stopwatch.span("fuse"):
             order = ordering.of(rankings)
+        if query.pack is not None:
+            terms = query.snapshot.index.memories.length.values
+            limits = limits.filling(query.pack, terms[ordering.candidates.docs_of(order, len(order.numbers))])
         with query.stopwatch.span("hydrate"):
             selected = await _select(reader, ordering, order, rankings, vectors, limits)
         if limits.are_met([each.memory for each in selected]) or rankings == every:

@@ -84,7 +84,7 @@ search_options = together(
         "-k",
         "--top-k",
         type=click.IntRange(1, 200),
-        help="Maximum number of results.  [default: 10, in `trivet context` 30]",
+        help="Maximum number of results.  [default: 10, in `trivet context` 200]",
     ),
     click.option("--mode", type=click.Choice(list(map(str, Mode))), help="How legs combine.  [default: adaptive]"),
     click.option(

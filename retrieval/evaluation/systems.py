@@ -16,8 +16,6 @@ from retrieval.types.search import ContextRequest, LegWeights, Mode, SearchReque
 
 ADAPTIVE = "adaptive"
 EQUAL_WEIGHTS = "1,1,1"
-PACK_TOP_K = 200
-"""Candidates for a context pack: the most that the API returns, since chat turns are short."""
 
 RRF_FIXED, RRF_ADAPTIVE, RRF_FIXED_RESCORED, ALL_STAGES = "rrf-fixed", "rrf-adaptive", "rrf-fixed+rescorer", "all"
 """The stages of the ranking: the fusion with fixed or adaptive weights, without or with the rescorer."""
@@ -64,7 +62,7 @@ class System:
 
     def context_request(self, query: Query, max_tokens: int) -> ContextRequest:
         """The context pack for a query."""
-        return ContextRequest(**self._fields(query), top_k=PACK_TOP_K, max_tokens=max_tokens)
+        return ContextRequest(**self._fields(query), max_tokens=max_tokens)
 
     def _fields(self, query: Query) -> dict[str, Any]:
         """The fields that both requests take from the query and this system."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from html import escape
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -299,7 +299,9 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
     max_tokens: Annotated[int, Meta(ge=1, le=200_000, description="of the whole rendered text")] = 2048
     format: PackFormat = "markdown"
     order: Annotated[PackOrder, Meta(description="of the entries, which are selected by relevance")] = "relevance"
-    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K)] = 30
+    top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="the maximum number of memories to choose from")] = (
+        MAX_TOP_K
+    )
     min_relevance: (
         Annotated[
             float,
@@ -307,6 +309,13 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
         ]
         | None
     ) = None
+
+
+class PackSize(NamedTuple):
+    """The most tokens of a context pack, and the most memories to choose from."""
+
+    tokens: int
+    memories: int
 
 
 class PackItem(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):

@@ -179,6 +179,17 @@ async def test_an_excerpt_of_a_turn_is_not_its_greeting_because_the_question_nam
     assert "Good evening" not in pack.context
 
 
+async def test_short_turns_fill_the_budget(trivet: Trivet) -> None:
+    """However many that takes, up to `top_k`."""
+    trips = [turn(f"trip{n}", "Ann", f"Boat trip {n} went to island {n}.", session="u") for n in range(90)]
+    await trivet.add(NS, trips)
+    query = "Which islands did the boat trips go to?"
+    pack = await context(trivet, query, max_tokens=1000, min_relevance=0)
+    assert len(pack.items) > 40
+    assert pack.tokens_used > 600
+    assert len((await context(trivet, query, max_tokens=1000, top_k=40)).items) == 40
+
+
 async def test_superseded_facts_are_left_out_or_marked(trivet: Trivet) -> None:
     new = MemoryInput(id="new", text="Ann is no longer afraid of open water.", supersedes="fact", created_at=DAY)
     await trivet.add(NS, [new])

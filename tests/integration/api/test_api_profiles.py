@@ -142,6 +142,16 @@ async def test_a_shadow_answers_unseen_and_is_compared(boats: Server) -> None:
     assert (await client.get(PROFILE + "/shadow")).json()["compared"]["n"] == 3
 
 
+async def test_a_shadow_fills_a_pack_like_the_live_version(server: Server) -> None:
+    memories = [{"text": f"Boat trip {number} went to island {number}."} for number in range(40)]
+    await server.client.post("/v1/namespaces/n/memories", json={"memories": memories})
+    await server.put(PROFILE, shrink=0.5)
+    await server.put(PROFILE + "/shadow", 200, version=4, share=1)
+    await server.client.post("/v1/namespaces/n/context", json={"query": "Which islands did the boat trips go to?"})
+    await server.engine.settle()
+    assert (await server.client.get(PROFILE + "/shadow")).json()["compared"]["mean_overlap"] == 1
+
+
 async def test_shadows(server: Server) -> None:
     assert (await server.client.get(PROFILE + "/shadow")).json() == {**NO_SHADOW, "compared": None}
     await server.put(PROFILE, shrink=0.5)
