@@ -26,6 +26,7 @@ from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.store.memories import HydratedMemory
 from retrieval.tasks import apart_if_long
+from retrieval.text.normalized_text import NormalizedText, wording
 from retrieval.types.search import Leg, LegEvidence, PackSize, SearchOptions
 
 SPARE_CANDIDATES = 4
@@ -156,6 +157,8 @@ async def _select(
     if limits.diversity:
         await vectors.read(candidates.docs)
     groups = await _distinct(reader, order, candidates, limits)  # no I/O from here on
+    if not ordering.asks_for_the_past:
+        groups = [_newest_wording_first(group) if len(group) > 1 else group for group in groups]
     if limits.diversity:
         groups = _varied(groups, order, candidates, vectors, limits.diversity)
     groups = cap_sources(groups, lambda group: group[0].source, cap=limits.source_cap, top_k=limits.top_k)
@@ -243,6 +246,18 @@ async def _distinct(
         kept = await apart_if_long(sum(len(each.text) for each in memories), partial(deduplicate, memories))
         position += len(batch)
     return [[texts[id_] for id_ in ids] for ids in kept]
+
+
+def _newest_wording_first(group: Sequence[_Read]) -> Sequence[_Read]:
+    """Near-duplicates with the newest first, at the place of the best ranked: what they differ in may have changed."""
+    best, newest = group[0], max(group, key=lambda each: each.memory.created_at)
+    if _wording(newest) == _wording(best):
+        return group
+    return [newest._replace(place=best.place), *(each for each in group if each is not newest)]
+
+
+def _wording(each: _Read) -> NormalizedText:
+    return wording(each.memory.text, each.memory.speaker)
 
 
 def _varied(

@@ -11,6 +11,7 @@ from classifier.rescorer import Rescored
 from retrieval.legs.base import LegRanking
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.timeliness import NamedTime, StateOrder
+from retrieval.text.time.states import AskedState
 from retrieval.types.search import Leg
 
 
@@ -55,6 +56,12 @@ class Ordering(NamedTuple):
         scores = np.array(order.scores)
         held = [doc in self.identified for doc in self.candidates.docs_of(order, scores.size)]
         return order.reordered(scores + scores[:1] * held)
+
+    @property
+    def asks_for_the_past(self) -> bool:
+        """Whether the query names a time or asks for an earlier state."""
+        state = self.state_order
+        return self.named_time is not None or (state is not None and state.asked is AskedState.EARLIER)
 
     @property
     def puts_identified_first(self) -> bool:

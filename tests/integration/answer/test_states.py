@@ -107,3 +107,27 @@ async def test_what_is_so_again_is_the_newest_in_a_pack_and_holds(trivet: Trivet
         "[1] 1 June 2020: Ana lives in Lisbon. (2 times, the last on 1 June 2025)",
         "[2] 1 June 2023: Ana lives in Porto. (superseded)",
     ]
+
+
+async def test_of_near_duplicates_the_newest_is_shown_unless_the_question_asks_for_the_past(trivet: Trivet) -> None:
+    """In a long text a word may change and the two still fold into one."""
+    text = (
+        "When you arrive at the cottage late in the evening please park behind the barn, walk along the gravel path to "
+        "the side entrance and look for the spare key which lies under the {} pot beside the bench, then switch on the "
+        "heating in the hall cupboard and close the shutters."
+    )
+    notes = [
+        MemoryInput(id=pot, text=text.format(pot), created_at=datetime(year, 6, 1, tzinfo=UTC))
+        for pot, year in (("blue", 2023), ("clay", 2024))
+    ]
+    await trivet.add(NS, [*notes, MemoryInput(id="rooms", text="The cottage has two bedrooms.")])
+    for query, first, folded in (
+        ("Under which blue pot is the spare key?", "clay", "blue"),
+        ("Under which clay pot was the spare key before?", "blue", "clay"),
+        ("Under which pot was the spare key in June 2023?", "blue", "clay"),
+    ):
+        best, other = (await asked(trivet, query)).results
+        assert (best.id, best.duplicates, other.id) == (first, [folded], "rooms")
+        assert best.score > other.score
+    pack = await trivet.context(NS, ContextRequest(query="Under which blue pot is the spare key?"))
+    assert "1 June 2024: " + text.format("clay") + " (2 times)" in pack.context
