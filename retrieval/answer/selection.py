@@ -163,21 +163,21 @@ async def _select(
         groups = _varied(groups, order, candidates, vectors, limits.diversity)
     groups = cap_sources(groups, lambda group: group[0].source, cap=limits.source_cap, top_k=limits.top_k)
     groups = groups[: limits.top_k]
-    numbers = [group[0].number for group in groups]
+    numbers = [order.numbers[group[0].place] for group in groups]  # of the best, whichever is shown
     relevance = [None] * len(groups) if rescored is None else rescored.relevance(numbers)
     ranks = {
         leg: dict(zip(candidates.of_leg(leg)[: len(ranking)], count(FIRST_RANK), strict=False))
         for leg, ranking in rankings.items()
     }
     found = []
-    for group, probability in zip(groups, relevance, strict=True):
+    for group, best_number, probability in zip(groups, numbers, relevance, strict=True):
         (memory, place, number), *duplicates = group
         evidence = {}
         for leg, rank_of in ranks.items():
             if ranked := [(rank_of[each.number], each.memory.id) for each in group if each.number in rank_of]:
                 rank, best = min(ranked)
                 evidence[leg] = _evidence(rankings[leg], rank, duplicate=None if best == memory.id else best)
-        fused_place = order.fused.numbers.index(number)
+        fused_place = order.fused.numbers.index(best_number)
         found.append(
             RankedMemory(
                 memory=memory,
