@@ -12,12 +12,19 @@ from msgspec import UnsetType
 
 from graph.names import MARKS
 from graph.stopwords import words
-from retrieval.answer.utterances import content_words
+from retrieval.answer.excerpt import sentence_spans
+from retrieval.answer.utterances import content_words, is_mere_question
 from retrieval.text.normalized_text import without_speaker
 from retrieval.text.time.periods import find_periods, without
 from retrieval.types.search import ChatMessage, ContentPart
 
 MOST_QUERY_CHARS = 8_192
+
+MOST_ASKING_CHARS = 1_000
+"""A longer query is a text with a question in it; the bundled embedder reads about as much of it.
+
+The bound and the rule: docs/decisions/0045-long-queries.md.
+"""
 
 MOST_ELLIPTICAL_WORDS = 2
 """Most content words of a turn that may need the one before it to be understood: "And in winter?"."""
@@ -30,6 +37,10 @@ MOST_ECHOED_WORDS = 2
 
 _TOOLS = frozenset({"tool", "function"})
 """Roles of tool results."""
+
+_ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "system": "system"}
+_TURN = re.compile(rf"^({'|'.join(_ROLES)})[ \t]*:", re.IGNORECASE | re.MULTILINE)
+"""Begins a turn of a conversation that was written out as one text."""
 
 _WORD = re.compile(rf"\w[\w{MARKS}]*")
 _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -134,14 +145,52 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     """
     said = [(each.role, text) for each in messages if (text := said_in(each))]
     by_user = [text for role, text in said if role == "user"]
-    *earlier, query = [text[-MOST_QUERY_CHARS:] for text in by_user or [text for _, text in said] or [""]]
+    *earlier, query = by_user or [text for _, text in said] or [""]
+    earlier, query = [text[-MOST_QUERY_CHARS:] for text in earlier], asked_in(query)[-MOST_QUERY_CHARS:]
+    return _in_context(query, earlier)[-MOST_QUERY_CHARS:]
+
+
+def _in_context(query: str, earlier: list[str]) -> str:
+    """The query after what it refers to in the texts before it, of which those that are used are removed."""
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _refers(query)):
         before = earlier.pop()
         # A time in the later turn replaces those in the earlier one.
         query = f"{without(before, _times(before)) if _times(query) else before} {query}"
-    while earlier and len(query) < MOST_QUERY_CHARS and not _content(query):
-        query = f"{earlier.pop()} {query}"
-    return query[-MOST_QUERY_CHARS:]
+    says_something = _content(query) > 0
+    while earlier and len(query) < MOST_QUERY_CHARS and not says_something:
+        before = earlier.pop()
+        says_something = _content(before) > 0
+        query = f"{before} {query}"
+    return query
+
+
+def asked_in(text: str) -> str:
+    r"""What a text asks: of a written-out conversation its `query_of`, of a long text its questions.
+
+    These are the questions of the last paragraph, else of the first, else all, after the sentences that they refer to.
+
+    >>> asked_in("User: Who is Ann?\nAssistant: Your sister.\\nUser: Where does she live?")
+    'Who is Ann? Where does she live?'
+    >>> asked_in("It rained all day. " * 60 + "Where does Ann live in winter? Thanks!")
+    'Where does Ann live in winter?'
+    """
+    _, *turns = _TURN.split(text)
+    if len(turns) > 2:
+        said = zip(turns[::2], turns[1::2], strict=True)
+        messages = [ChatMessage(role=_ROLES[role.casefold()], content=content) for role, content in said]
+        return query_of(messages) or text
+    if len(text) <= MOST_ASKING_CHARS:
+        return text
+    text = text.strip()
+    spans = sentence_spans(text)
+    sentences = [text[slice(*span)] for span in spans]
+    questions = [number for number, sentence in enumerate(sentences) if is_mere_question(sentence)]
+    if not questions:
+        return text
+    first, last = text.find("\n"), text.rfind("\n")
+    in_last = [number for number in questions if spans[number][0] > last]
+    asking = in_last or [number for number in questions if spans[number][1] <= first] or questions
+    return _in_context(" ".join(sentences[number] for number in asking), sentences[: asking[0]])
 
 
 def _times(text: str) -> list[tuple[int, int]]:

@@ -40,7 +40,7 @@ def excerpt(
     if not surely_exceeds(text, max_tokens) and count(text) <= max_tokens:
         return text
     name = resolve_language(language)
-    sentences = _sentences(text)
+    sentences = sentence_spans(text)
     terms = query_terms(query, name).difference(analyze(speaker or "", name))
     scores = _scores([terms_within(text[start:end], terms, name) for start, end in sentences])
     best = max(range(len(sentences)), key=lambda position: (scores[position], -position))
@@ -72,7 +72,7 @@ def excerpt(
     return _within_sentence(sentence, query, language, max_tokens=max_tokens, count=count)
 
 
-def _sentences(text: str) -> list[tuple[int, int]]:
+def sentence_spans(text: str) -> list[tuple[int, int]]:
     """The start and end of each sentence."""
     spans, start = [], 0
     for stop in _END.finditer(text):

@@ -122,6 +122,7 @@ def explanation(answer: Answer) -> Explanation:
     ordering = answer.ordering
     identified = ordering.puts_identified_first
     return Explanation(
+        query=answer.query.request.query,
         weights=answer.weighting.reason,
         rescoring=in_words(ordering.rescored, identified=identified) if ordering.rescored else None,
         time=in_time.reason if (in_time := ordering.named_time or ordering.state_order) else None,

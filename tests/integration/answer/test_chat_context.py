@@ -14,7 +14,18 @@ from msgspec import structs
 from retrieval.engine import Trivet
 from retrieval.profiles.schema import ProfileInput
 from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch
-from retrieval.types.search import Exclude, Filters, Mode, SearchRequest, SearchResponse, SearchResult
+from retrieval.types.search import (
+    ChatMessage,
+    ClassifyRequest,
+    ContextRequest,
+    Exclude,
+    Filters,
+    Leg,
+    Mode,
+    SearchRequest,
+    SearchResponse,
+    SearchResult,
+)
 from tests.serving import problem_of, served
 
 NS = "chat"
@@ -86,6 +97,26 @@ async def test_what_somebody_said_in_a_month_comes_first(trivet: Trivet, mode: M
     assert details(response, "bm25")["named"]["terms"] == details(response, "bm25")["terms"]
     response = await asked(trivet, "What did Maria say in June 2024?", mode=mode, query_timestamp=AUTUMN)
     assert all("-6-" in each for each in ids(response))
+
+
+@pytest.mark.parametrize(
+    "layout",
+    ["{pasted}\n\n{question}", "{question}\n\n{pasted}", "User: {pasted}\nAssistant: I see.\nUser: {question}"],
+)
+async def test_a_question_is_found_beside_a_long_text(trivet: Trivet, layout: str) -> None:
+    """Every leg looks for the answer rather than for the text, also if the whole is the last of the `messages`."""
+    await add(trivet, months(prefixed=False))
+    await add(trivet, [turn("Ines hid the spare key under the blue pot.", "Olga", AUTUMN, id="key")])
+    question, pasted = "Where is the spare key of Ines?", " ".join(SAID * 10)
+    query = layout.format(question=question, pasted=pasted)
+    response = await asked(trivet, query)
+    assert response.explanation
+    assert response.explanation.query == question
+    assert {leg: evidence.rank for leg, evidence in response.results[0].legs.items()} == dict.fromkeys(Leg, 1)
+    pack = ContextRequest(messages=[ChatMessage(role="user", content=query)])
+    assert (await trivet.context(NS, pack)).items[0].id == ids(response)[0] == "key"
+    asked_alone, asked_beside = [await trivet.classify(ClassifyRequest(query=each)) for each in (question, query)]
+    assert asked_beside.weights == asked_alone.weights
 
 
 @pytest.mark.parametrize("speaker", ["Jean-Luc", "O'Neill", "Dr. Smith", "Mary Ann"])

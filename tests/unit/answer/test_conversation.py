@@ -3,7 +3,14 @@
 import msgspec
 import pytest
 
-from retrieval.answer.conversation import MOST_QUERY_CHARS, MOST_SEARCHED_CHARS, Conversation, query_of
+from retrieval.answer.conversation import (
+    MOST_ASKING_CHARS,
+    MOST_QUERY_CHARS,
+    MOST_SEARCHED_CHARS,
+    Conversation,
+    asked_in,
+    query_of,
+)
 from retrieval.types.search import ChatMessage
 
 
@@ -45,6 +52,37 @@ def messages(*texts: str) -> list[ChatMessage]:
 )  # fmt: skip
 def test_the_query_is_what_was_asked_last_with_what_it_refers_to(texts: list[str], query: str) -> None:
     assert query_of(messages(*texts)) == query
+
+
+STORY = "It rained all day, and the ferry did not come? " + "We waited in the café for hours. " * 40
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        (f"{STORY}\n\nWhat boats did Ana sell in Porto? Thanks a lot!", "What boats did Ana sell in Porto?"),
+        (f"What boats did Ana sell in Porto?\n{STORY}\nThe end.", "What boats did Ana sell in Porto?"),
+        (
+            f"Rules:\n{STORY}".replace("?", ".") + "\nIn what town is Ana's boat?\nAnswer:",
+            "In what town is Ana's boat?",
+        ),
+        (f"{STORY}\nAna sold a boat. What did she get for it?", "Ana sold a boat. What did she get for it?"),
+        (f"{STORY}\nWhere are you? So?", "We waited in the café for hours. Where are you? So?"),
+        (STORY.replace("?", ".").strip(), STORY.replace("?", ".").strip()),
+        (STORY[:MOST_ASKING_CHARS], STORY[:MOST_ASKING_CHARS]),
+        ("雨が降った。" * 200 + "兄は六月に自転車を誰に売った？", "兄は六月に自転車を誰に売った？"),
+        ("Be brief.\nHuman: Who is Ines?\nAI: Your sister.\nHuman: Where is she?", "Who is Ines? Where is she?"),
+        (
+            f"user: {STORY}\nassistant: Oh!\nuser: What boats did Ana sell in Porto?",
+            "What boats did Ana sell in Porto?",
+        ),
+        ("User: Who is Ines?", "User: Who is Ines?"),
+        ("User:\nUser:\n", "User:\nUser:\n"),
+    ],
+)
+def test_a_long_text_and_a_written_out_conversation_ask_what_their_question_asks(text: str, asked: str) -> None:
+    assert asked_in(text) == asked
+    assert asked_in(asked) == asked
 
 
 def test_a_query_is_never_too_long() -> None:
