@@ -23,7 +23,7 @@ MOST_QUERY_CHARS = 8_192
 MOST_ASKING_CHARS = 1_000
 """A longer query is a text with a question in it; the bundled embedder reads about as much of it.
 
-The bound and the rule: docs/decisions/0045-long-queries.md.
+The bound and the rule: docs/decisions/0048-long-queries.md.
 """
 
 MOST_ELLIPTICAL_WORDS = 2
