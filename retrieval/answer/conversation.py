@@ -169,7 +169,7 @@ def asked_in(text: str) -> str:
 
     These are the questions of the last paragraph, else of the first, else all, after the sentences that they refer to.
 
-    >>> asked_in("User: Who is Ann?\nAssistant: Your sister.\\nUser: Where does she live?")
+    >>> asked_in("User: Who is Ann?\nAssistant: Your sister.\nUser: Where does she live?")
     'Who is Ann? Where does she live?'
     >>> asked_in("It rained all day. " * 60 + "Where does Ann live in winter? Thanks!")
     'Where does Ann live in winter?'
