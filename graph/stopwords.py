@@ -45,15 +45,15 @@ ABBREVIATIONS = word_list("abbreviations")
 """Words whose full stop does not end a sentence."""
 
 ENGLISH_FUNCTION_WORDS = word_list("function_words")
-_FOREIGN = word_list("foreign_function_words")
+FOREIGN_FUNCTION_WORDS = word_list("foreign_function_words")
 
-FUNCTION_WORDS = ENGLISH_FUNCTION_WORDS | NUMBER_WORDS | _FOREIGN
+FUNCTION_WORDS = ENGLISH_FUNCTION_WORDS | NUMBER_WORDS | FOREIGN_FUNCTION_WORDS
 """Function words and numbers, folded."""
 
 STOP_WORDS = FUNCTION_WORDS | INTERJECTIONS | word_list("small_talk") | word_list("common_verbs")
 """Folded function words, small talk and the commonest verbs: not part of noun phrases, and no start of a name."""
 
-ACRONYMS_TOO = (_FOREIGN | {"us"}) - (ENGLISH_FUNCTION_WORDS - {"us"})
+ACRONYMS_TOO = (FOREIGN_FUNCTION_WORDS | {"us"}) - (ENGLISH_FUNCTION_WORDS - {"us"})
 """Stop words that are acronyms in capitals: UN, LA, US."""
 
 ORDINARY_NAMES = word_list("ordinary_names")

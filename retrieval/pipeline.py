@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from msgspec.structs import replace
-
 from classifier.inference import IntentPrediction
 from retrieval.answer.answer import Answer
-from retrieval.answer.conversation import Conversation, asked_in
+from retrieval.answer.conversation import Conversation
 from retrieval.answer.hydration import TextReader
 from retrieval.answer.selection import Limits, select_above_noise
 from retrieval.concurrent_legs import ConcurrentLegs, LegResults
@@ -72,7 +70,6 @@ class Pipeline:
         check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
-        request = replace(request, query=asked_in(request.query))
         search = partial(self._search, name, request, conversation or Conversation(), stopwatch, pack)
         try:
             return await search()

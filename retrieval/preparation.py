@@ -8,9 +8,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec import structs
 from msgspec.structs import astuple
 
-from retrieval.answer.conversation import Conversation
+from retrieval.answer.conversation import Conversation, asked_in
 from retrieval.embedding.cache import CachedEmbedder, Embedding
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import AllLegsFailed
@@ -26,6 +27,7 @@ from retrieval.ranking.timeliness import NamedTime
 from retrieval.ranking.weighting import Weighting, explicit_weighting, wants_rescoring
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
+from retrieval.text.misspellings import CORRECTED, Misspelt, misspelt
 from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg, Mode, PackSize, SearchRequest
 
@@ -68,6 +70,7 @@ class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):
         time: the memories of the time that the query names, if there are any and the profile weighs time.
         rescores: whether candidates are to be rescored.
         identified: slots of the memories that contain an identifier of the query.
+        asked: the request as it came; the query of `request` is the question in it, with its misspelt words replaced.
     """
 
     embedding: Embedding
@@ -81,6 +84,7 @@ class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):
     time: NamedTime | None
     rescores: bool
     identified: frozenset[int]
+    asked: SearchRequest
 
     @property
     def classified(self) -> Embedding:
@@ -139,12 +143,21 @@ class Preparation:
         InvalidInput for an unknown profile, AllLegsFailed if the namespace is loading and the database does not answer
         in time.
         """
+        asked, request = request, structs.replace(request, query=asked_in(request.query))
         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
         begun = Begun(request, conversation, stopwatch, default_embedding, pack)
         degraded: Sequence[Degradation] = ()
         with stopwatch.span("namespace"):
             try:
                 snapshot, query_terms = await self._snapshot(name, request)
+                words = _misspelt(snapshot, query_terms, request.query)
+                if words and await self._indexes.read_vocabulary(snapshot.index):
+                    snapshot, query_terms = await self._snapshot(name, request)  # the former may be outdated
+                if meant := _respelt(snapshot, words, request.query):
+                    request = structs.replace(request, query=meant)
+                    default_embedding = self._embedding(self._embedders.default, request, stopwatch)
+                    begun = structs.replace(begun, request=request, default_embedding=default_embedding)
+                    snapshot, query_terms = await self._snapshot(name, request)
             except StillReading as reading:
                 snapshot, query_terms, degraded = await self._part_of(reading.namespace, begun)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
@@ -163,6 +176,7 @@ class Preparation:
             time=NamedTime.from_query(request.query, query_terms, snapshot, view, profile.period_weight),
             rescores=rescores,
             identified=query_terms.identified(snapshot.postings, view.visible) if rescores else frozenset(),
+            asked=asked,
         )
 
     async def _part_of(
@@ -223,3 +237,20 @@ class Preparation:
 def _query_terms(request: SearchRequest, language: str) -> QueryTerms:
     asked_at = request.query_timestamp or request.as_of or datetime.now(UTC)
     return QueryTerms.from_query(request.query, language, asked_at=asked_at)
+
+
+def _misspelt(snapshot: NamespaceSnapshot, query_terms: QueryTerms, query: str) -> Sequence[Misspelt]:
+    """The words of a query that no memory has and that look misspelt."""
+    language = snapshot.namespace.settings.language
+    unknown = {text for term, text in query_terms.terms.items() if term not in snapshot.postings.terms}
+    return misspelt(query, unknown, language) if unknown and language in CORRECTED else ()
+
+
+def _respelt(snapshot: NamespaceSnapshot, words: Sequence[Misspelt], query: str) -> str | None:
+    """The query with its misspelt words replaced by those meant, which memories have; None if there are none."""
+    index, meant = snapshot.index, query
+    for word in reversed(words):
+        if best := word.best(index.terms.occurrences(word.terms), index.names.are_words):
+            start, end = word.span
+            meant = f"{meant[:start]}{best}{meant[end:]}"
+    return None if meant == query else meant

@@ -118,6 +118,7 @@ export interface Answer {
   timings_ms: Record<string, number>;
   search_id: string;
   explanation: {
+    query: string;
     weights: string;
     rescoring: string | null;
     time: string | null;

@@ -99,7 +99,7 @@ def searched(answer: Answer, shown: Sequence[RankedMemory]) -> Searched:
     """The search as a query log entry; `shown` are the memories that the caller gets, best first."""
     return Searched(
         search_id=answer.search_id,
-        request=answer.query.request,
+        request=answer.query.asked,
         profile=answer.query.profile.label,
         intent=answer.prediction.label.value,
         ids=[found.memory.id for found in shown],

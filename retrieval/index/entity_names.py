@@ -157,6 +157,10 @@ class EntityNames(Persistent):
                 candidates.append(EntityCandidate(root, key, name, is_name, "rival", [word], 0))
         return candidates
 
+    def are_words(self, words: Sequence[str]) -> list[bool]:
+        """Whether each is a word of a proper name."""
+        return [bool(bearers) for bearers in self._bearers(words)]
+
     def _codes(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The codes of some entities, `NONE` for those not here."""
         codes = np.full(len(ids), NONE, np.int64)

@@ -28,8 +28,11 @@ from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import NO_SLOT, slotted
 from retrieval.index.snapshot import Checked, NamespaceSnapshot
+from retrieval.index.terms import Vocabulary
 from retrieval.single_flight import SingleFlight
 from retrieval.store import namespaces, vectors
+from retrieval.store.bm25.segments import read_all
+from retrieval.store.changes import one_snapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.tasks import cancel
@@ -155,6 +158,15 @@ class IndexRegistry:
             if not index.terms.missing(wanted) and (matching is not None or not metadata):
                 now, postings = checked.now, index.terms.postings(wanted)
                 return NamespaceSnapshot(checked.namespace, index, now, checked.asked_at, postings, matching)
+
+    async def read_vocabulary(self, index: NamespaceIndex) -> bool:
+        """Read the terms that occur, once per index; False, without waiting, if they are known or too many."""
+        if index.terms.vocabulary is not None or index.memories.count > LARGE_FROM:
+            return False
+        async with self._pool.connection() as conn, one_snapshot(conn):
+            tables = [table async for table in read_all(conn, index.ns, memories=index.memories.count)]
+        index.terms.vocabulary = Vocabulary.of(np.concatenate([table.terms for table in tables]))
+        return True
 
     def loaded(self) -> list[LoadedIndex]:
         """The loaded indexes, most recently used first."""

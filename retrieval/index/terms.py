@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -85,6 +86,27 @@ class TermPostings:
         return self.docs.nbytes + self.tfs.nbytes + self.lengths.nbytes + 500
 
 
+class Vocabulary(NamedTuple):
+    """The terms that occur in a namespace, ascending, shape (n,), and how many memories have those before each.
+
+    `starts` has shape (n + 1,): the last is the number of postings.
+    """
+
+    terms: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, terms: NDArray[np.int64]) -> Vocabulary:
+        """The vocabulary of some postings, given the term of each."""
+        distinct, counts = np.unique(terms, return_counts=True)
+        return cls(distinct, np.concatenate([[0], counts.cumsum()]))
+
+    def occurrences(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many memories have each of some terms."""
+        ends, starts = (self.starts[self.terms.searchsorted(terms, side)] for side in ("right", "left"))
+        return ends - starts
+
+
 class Postings(msgspec.Struct, frozen=True):
     """The input of BM25 for one query, as of one moment.
 
@@ -117,6 +139,8 @@ class TermCache:
         """Start empty, decoding terms from `packed` if given; `columns` are those of the same namespace."""
         self.packed = packed
         """Postings from before `additions`, or None."""
+        self.vocabulary: Vocabulary | None = None if packed is None else Vocabulary(packed.terms, packed.starts)
+        """The terms of all memories but those added since; None until a query needs it."""
         self._columns = columns
         self._cached: LRUCache[int, _Cached] = LRUCache(inf, getsizeof=lambda each: each.postings.nbytes)
         self._removed: list[int] = []
@@ -125,7 +149,8 @@ class TermCache:
     @property
     def nbytes(self) -> int:
         """Its approximate size in bytes."""
-        return int(self._cached.currsize) + self._added.nbytes
+        read = 0 if self.packed or self.vocabulary is None else sum(each.nbytes for each in self.vocabulary)
+        return int(self._cached.currsize) + self._added.nbytes + read
 
     @property
     def additions(self) -> int:
@@ -164,8 +189,14 @@ class TermCache:
     def forget(self) -> None:
         """Drop everything, as there are new memories whose terms are unknown."""
         self._cached.clear()
-        self.packed = None
+        self.packed = self.vocabulary = None
         self._added = _Additions()
+
+    def occurrences(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many memories have each of some terms, deleted ones included; without a vocabulary, of those added."""
+        added = self._added.table.terms
+        counts = Vocabulary.of(added[np.isin(added, terms)]).occurrences(terms)
+        return counts if self.vocabulary is None else counts + self.vocabulary.occurrences(terms)
 
     def put(self, fetched: Mapping[int, PostingArrays], terms: Collection[int], *, additions: int) -> None:
         """Add the postings of `missing` terms, fetched when `additions` had at least the given value.

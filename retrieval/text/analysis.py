@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -95,9 +96,17 @@ def term_id(term: str) -> int:
     return _cached_id(term) if len(term) <= _LONGEST_CACHED else _hashed(term)
 
 
+def term_ids(terms: Sequence[str]) -> NDArray[np.int64]:
+    """The ids of some terms, shape (n,), not cached."""
+    return np.frombuffer(b"".join([_digest(term) for term in terms]), "<i8")
+
+
 def _hashed(term: str) -> int:
-    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    return int.from_bytes(_digest(term), "little", signed=True)
+
+
+def _digest(term: str) -> bytes:
+    return blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 _cached_id = lru_cache(maxsize=32_768)(_hashed)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -136,3 +136,12 @@ def term_of(word: str, name: str) -> str:
     ('run', 'книг')
     """
     return _term_of(word, name) if len(word) <= 64 else fold(word)
+
+
+def stems(words: Sequence[str]) -> list[str]:
+    """The terms of lower-case English words of ASCII letters, not cached.
+
+    >>> stems(["running", "runner"])
+    ['run', 'runner']
+    """
+    return list(_stemmer("english").stemWords(words))

@@ -57,6 +57,12 @@ def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
     expect(page.get_by_text(f"{answer['tokens_used']:,} of 2,048 tokens")).to_be_visible()
 
 
+def test_a_misspelt_question_is_shown_as_it_was_searched_for(console: Console) -> None:
+    page = console.open("ask?q=Who+walks+Bisciut%3F")
+    expect(page.get_by_text("Searched for: Who walks Biscuit?")).to_be_visible()
+    expect(page.locator(".result").first).to_contain_text("Biscuit")
+
+
 def test_dragging_a_weight_changes_the_order(console: Console) -> None:
     page = console.open(ASKED)
     request = page.get_by_label("Request code")  # of the answer shown, as each step of a drag has its own

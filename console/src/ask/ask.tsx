@@ -152,6 +152,7 @@ export function Ask({ namespace, namespaces, route }: ViewProps) {
         )}
         {answer && (
           <>
+            {answer.explanation.query !== query && <p class="soft">Searched for: {answer.explanation.query}</p>}
             <Verdict answer={answer} />
             {a && b ? <Comparison a={a} b={b} onOpen={setOpened} /> : <LegRankings answer={answer} onOpen={setOpened} />}
           </>

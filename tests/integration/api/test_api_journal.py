@@ -154,6 +154,10 @@ async def test_searches_are_logged_once_that_is_switched_on(client: httpx.AsyncC
     assert (await client.delete(f"{QUERIES}?id={search['search_id']}&id=none")).json() == {"deleted": 1}
     assert (await client.delete(QUERIES)).json() == {"deleted": 1}
     assert (await client.get(QUERIES)).json() == {"queries": [], "next_cursor": None}
+    ask = {"query": "Was Carroline there?", "explain": True}
+    misspelt = (await client.post(f"{NAMESPACE}/search", json=ask)).json()
+    assert misspelt["explanation"]["query"] == "Was Caroline there?"
+    assert [entry["query"] for entry in await entries(client, 1)] == ["Was Carroline there?"], "as it was asked"
 
 
 async def test_feedback_on_a_logged_search_needs_only_its_id(client: httpx.AsyncClient) -> None:

@@ -64,6 +64,29 @@ async def test_every_mode(client: httpx.AsyncClient, subtests: pytest.Subtests) 
     assert weighed["explanation"]["legs"].keys() == {Leg.BM25.value}, "a leg without weight does not run"
 
 
+async def test_misspelt_words(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """A word that neither a memory nor English has is searched for as the similar one that memories have."""
+    for query, meant in (
+        ("Which potery class?", "Which pottery class?"),
+        ("WHAT DID MELANEI MAKE", "WHAT DID MELANIE MAKE"),
+        ("What does Carroline's friend prefer, tea or cofefe?", "What does Caroline's friend prefer, tea or coffee?"),
+        ("wich potry", None),  # in shorter words too much is similar
+        ("Whcih library?", "Which library?"),
+        ("Is she a porter?", None),
+        ("Was Carolina there?", None),
+        ("See potery.txt or potery_class", None),
+        ("Ist das die potery von gestern?", None),
+        ("Who plays the saxophne?", None),
+    ):
+        with subtests.test(query=query):
+            found = await _search(client, query=query, explain=True)
+            assert found["explanation"]["query"] == (meant or query)
+    assert _ids(await _search(client, query="dargon", mode="bm25"))[0] == "m2"
+    added = {"memories": [{"id": "m5", "text": "The saxophone is Ana's."}]}
+    assert (await client.post(f"{NAMESPACE}/memories", json=added)).status_code == 201
+    assert _ids(await _search(client, query="Who plays the saxophne?", mode="bm25"))[0] == "m5"
+
+
 async def test_every_filter(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """Filters apply before the cut to `top_k`."""
     for filters, expected in (

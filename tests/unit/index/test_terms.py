@@ -11,7 +11,7 @@ from retrieval.index import terms
 from retrieval.index.columns import Columns
 from retrieval.index.packed_postings import PackedPostings
 from retrieval.index.slots import Slots
-from retrieval.index.terms import TermCache
+from retrieval.index.terms import TermCache, Vocabulary
 
 SLOTS = 40
 TERMS = (1, 2, 3)
@@ -60,6 +60,7 @@ def test_postings_are_those_of_what_is_alive(
         docs = [doc for doc, bag in alive.items() if term in bag]
         tfs = [alive[doc][term] for doc in docs]
         cache.put({term: (np.array(docs, np.int32), np.array(tfs, np.uint16))}, [term], additions=0)
+    stored = Vocabulary.of(np.array([term for bag in bags[:before] for term in bag], np.int64))
     given_out = set(alive)
     for step, doc in steps:
         if step == "add" and doc not in given_out:
@@ -74,6 +75,9 @@ def test_postings_are_those_of_what_is_alive(
             cache.remove([doc])
         elif step == "ask":
             assert cache.missing(TERMS) == []
+            cache.vocabulary = cache.vocabulary or stored
+            occurrences = cache.occurrences(np.array([*TERMS, 4])).tolist()
+            assert occurrences == [sum(term in bags[each] for each in given_out) for term in (*TERMS, 4)]
             found = cache.postings(TERMS).terms
             for term in TERMS:
                 rows = of_alive(alive, term)
