@@ -171,8 +171,8 @@ def asked_in(text: str) -> str:
 
     >>> asked_in("User: Who is Ann?\nAssistant: Your sister.\nUser: Where does she live?")
     'Who is Ann? Where does she live?'
-    >>> asked_in("It rained all day. " * 60 + "Which boats did Ann sell in Porto? Thanks!")
-    'Which boats did Ann sell in Porto?'
+    >>> asked_in("It rained all day. " * 60 + "What boats did Ann sell in Porto? Thanks!")
+    'What boats did Ann sell in Porto?'
     """
     _, *turns = _TURN.split(text)
     if len(turns) > 2:
