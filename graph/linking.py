@@ -7,7 +7,7 @@ from typing import LiteralString
 
 from graph.extraction import TOKENIZED_TYPES, extract
 from graph.resolution import EntityCandidate, acronyms_of
-from graph.spellings import Spellings, spellings
+from graph.spellings import Spellings, both_ends, spellings
 from postgres.connection import Connection, fetch
 
 _REACH = 300
@@ -50,8 +50,10 @@ _COMPLETE: LiteralString = """
 
 
 def possible_names(query: str) -> Spellings:
-    """The names that a query may contain; empty if there are none."""
-    return spellings(query, extract(query))
+    """The names that a query may contain, read at both ends of a long one; empty if there are none."""
+    words = query.split()
+    read = query if (ends := both_ends(words)) is words else " ".join(ends)
+    return spellings(read, extract(read))
 
 
 def to_complete(spelled: Spellings, found: Sequence[EntityCandidate]) -> tuple[list[str], list[str]]:

@@ -22,7 +22,7 @@ from graph.stopwords import (
 )
 
 MAX_QUERY_WORDS = 64
-"""Most words of the query that are read; a longer query is pasted text."""
+"""Most words of the query that are read, half of them at each end: a longer query has pasted text on one side."""
 
 MAX_NAME_WORDS = 6
 MAX_ACRONYM_CHARS = 6
@@ -88,8 +88,8 @@ def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
     >>> found.variants["jk rowling"].means, found.variants["melanie"].of
     ('spelling', 'mel')
     """
-    pieces = query.split()[:MAX_QUERY_WORDS]
-    said = [word for piece in pieces for word in normalize(piece).split()][:MAX_QUERY_WORDS]
+    pieces = query.split()
+    said = both_ends([word for piece in pieces for word in normalize(piece).split()])
     found = Spellings()
     _add_spans(found, said, mentions)
     found.words = [key for key in found.spans if " " not in key and key not in _UNNAMED and len(key) > 1]
@@ -127,6 +127,12 @@ def spellings(query: str, mentions: Sequence[ExtractedMention]) -> Spellings:
     if not GIVEN_NAMES.isdisjoint(said):
         _add_nicknames(found, set(names))
     return found
+
+
+def both_ends(words: list[str]) -> list[str]:
+    """The words of a query that are read."""
+    half = MAX_QUERY_WORDS // 2
+    return words if len(words) <= MAX_QUERY_WORDS else words[:half] + words[-half:]
 
 
 def initials(key: str) -> frozenset[str]:

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graph.extraction import extract
+from graph.linking import possible_names
 from graph.names import entity_id
 from graph.resolution import EntityCandidate, Seed
 from graph.resolution import resolve as resolve_named
-from graph.spellings import Spellings, initials, spellings
+from graph.spellings import Spellings, initials
 from graph.stopwords import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
 
 
 def spelled(query: str) -> Spellings:
-    return spellings(query, extract(query))
+    return possible_names(query)
 
 
 def resolve(query: Spellings, found: list[EntityCandidate], *, mentions: int = 3) -> list[Seed]:
@@ -41,6 +41,8 @@ def exact(key: str, *, is_name: bool = True, **changes: Any) -> EntityCandidate:
         ("Where is Liz Falk?", "elizabeth falk", "nickname"),
         ("Where is Elizabeth?", "liz", "nickname"),
         ("The United Nations voted.", "un", "acronym"),
+        ("It rained. " * 40 + "Where is Liz?", "elizabeth", "nickname"),
+        ("Where is Liz? " + "It rained. " * 40, "elizabeth", "nickname"),
     ],
 )
 def test_a_name_may_be_written(query: str, key: str, means: str) -> None:
