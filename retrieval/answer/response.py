@@ -31,8 +31,8 @@ from retrieval.types.search import (
     SearchResult,
 )
 
-LEAST_DEPTH, TOKENS_PER_DEPTH = 30, 128
-"""`top_k` of the search behind a context pack: one for so many tokens of the budget, but at least 30."""
+LEAST_DEPTH, TOKENS_PER_DEPTH, TOKENS_PER_DEPTH_ALONE = 30, 128, 25
+"""`top_k` of the search behind a context pack: one for so many tokens (the latter if a leg runs alone), at least 30."""
 
 NOTHING_RELEVANT = "nothing_relevant"
 UNKNOWN_NAMESPACE = "unknown_namespace"
@@ -142,9 +142,9 @@ def as_search(request: ContextRequest) -> SearchRequest:
     own = ("query", "source_cap", "top_k", "min_relevance")
     fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
     query = request.query or query_of(request.messages)
-    top_k = request.top_k
-    if request.mode in (Mode.ADAPTIVE, Mode.HYBRID):
-        top_k = min(top_k, max(LEAST_DEPTH, request.max_tokens // TOKENS_PER_DEPTH))
+    fuses = request.mode in (Mode.ADAPTIVE, Mode.HYBRID)
+    per_depth = TOKENS_PER_DEPTH if fuses else TOKENS_PER_DEPTH_ALONE
+    top_k = min(request.top_k, max(LEAST_DEPTH, request.max_tokens // per_depth))
     if request.source_cap is None:  # the search then uses the profile's
         return SearchRequest(query=query, top_k=top_k, **fields)
     return SearchRequest(query=query, top_k=min(CHOICE * top_k, MAX_TOP_K), source_cap=MAX_TOP_K, **fields)

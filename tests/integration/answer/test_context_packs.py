@@ -10,7 +10,7 @@ import pytest
 
 from retrieval.engine import Trivet
 from retrieval.types.memory import MemoryInput, MemoryPatch
-from retrieval.types.search import ChatMessage, ContextRequest, ContextResponse, Exclude, Filters, SearchRequest
+from retrieval.types.search import ChatMessage, ContextRequest, ContextResponse, Exclude, Filters, Mode, SearchRequest
 from tests.serving import settings_for
 
 DAY = datetime(2024, 10, 2, 9, tzinfo=UTC)  # a Wednesday
@@ -188,6 +188,7 @@ async def test_short_turns_fill_the_budget(trivet: Trivet) -> None:
     assert len(pack.items) > 40
     assert pack.tokens_used > 600
     assert len((await context(trivet, query, max_tokens=1000, top_k=40)).items) == 40
+    assert len((await context(trivet, query, max_tokens=2000, mode=Mode.BM25)).items) > 80
 
 
 async def test_superseded_facts_are_left_out_or_marked(trivet: Trivet) -> None:
