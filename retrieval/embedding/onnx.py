@@ -63,8 +63,8 @@ class OnnxEmbedder(Embedder):
     than several threads within a run, which synchronise at every operator. Queries have their own thread, so they never
     wait behind a batch of documents. Documents have `document_threads`, and concurrent calls take turns batch by batch.
 
-    A document longer than 256 word pieces is embedded in windows, see `bounded` and `joined_vectors`; a query is cut at
-    256 pieces.
+    A document longer than 256 word pieces is embedded in windows, see `bounded` and `joined_vectors`. Of a longer query
+    half a window is read at each end, as its question is in the first or the last words.
     Every text, even an empty one or one of unknown words, has a finite unit vector.
     """
 
@@ -96,7 +96,8 @@ class OnnxEmbedder(Embedder):
     def embed_query(self, text: str) -> asyncio.Future[NDArray[np.float32]]:
         """Embed one text as a unit vector of shape (DIMENSIONS,); starts at once, before it is awaited."""
         # Tokenised here rather than in the thread, which would have to acquire the GIL again.
-        inputs = batch_inputs([windows(self._tokenizer.encode(text).ids)[0]])
+        pieces, half = self._tokenizer.encode(text).ids, MAX_PIECES // 2
+        inputs = batch_inputs([pieces if len(pieces) <= MAX_PIECES else pieces[:half] + pieces[-half:]])
         return asyncio.get_running_loop().run_in_executor(self._query_thread, lambda: encode(self._session, inputs)[0])
 
     async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
