@@ -74,9 +74,9 @@ def pack(
 
     A memory that does not fit is skipped; smaller ones after it may still fit. If one needs another turn to be
     understood, that turn is included too, unless both do not fit; small talk that needs none is left out. The budget
-    covers the whole text with headings and citations. The text is counted again when complete: if the joined parts cost
-    more than their sum, the least relevant are removed. `order` arranges the sections, by relevance or oldest first,
-    and does not affect the choice. The last line names related entities, if it fits.
+    covers the whole text with headings and citations. The text is counted again when complete: if it costs more than
+    its parts, say by the times of facts, the least relevant are removed. `order` arranges the sections, by relevance or
+    oldest first, and does not affect the choice. The last line names related entities, if it fits.
 
     The candidates are best first, with unique ids. `count` counts the tokens of a text and never returns fewer than
     `surely_exceeds` assumes; `source_cap` is the most memories of one document or session, None for no cap; `holds`
@@ -103,12 +103,16 @@ def pack(
         elif source:
             per_source[source] += 1
     asked_for = {candidate.id for candidate in candidates}
-    for shown in _shrinking(chosen.entries, dropped, asked_for):
+    shown = chosen.entries
+    while shown:
         parts = [*layout.parts(arranged(shown, order))]
         texts = [text for _, text in parts]
         context = layout.joined(texts)
         tokens_used = count(context)
         if tokens_used > max_tokens:
+            removed = max(len(shown) * (tokens_used - max_tokens) // tokens_used, 1)
+            dropped += [DroppedItem(id=one.id, reason=OVER_BUDGET) for one in shown[-removed:] if one.id in asked_for]
+            shown = shown[:-removed]
             continue
         related = _related(shown)
         if related and tokens_used + count(layout.separator + layout.related(related)) <= max_tokens:
@@ -242,16 +246,6 @@ def _related(shown: Sequence[PackCandidate]) -> list[str]:
     return [name for name, mentions in counts.most_common(MOST_RELATED) if mentions > 1]
 
 
-def _shrinking(
-    chosen: list[PackCandidate], dropped: list[DroppedItem], asked_for: set[str]
-) -> Iterator[list[PackCandidate]]:
-    """The chosen memories, then again without the least relevant, and so on until none is left."""
-    while chosen:
-        yield chosen
-        if (last := chosen.pop().id) in asked_for:
-            dropped.append(DroppedItem(id=last, reason=OVER_BUDGET))
-
-
 def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]:
     """The chosen memories, best first, in sections: facts, then sessions and documents with their entries in order."""
     sections: dict[object, Section] = {}
@@ -259,12 +253,12 @@ def arranged(chosen: Sequence[PackCandidate], order: PackOrder) -> list[Section]
         key = Section.key(candidate)
         sections.setdefault(key, Section(*key[:3])).entries.append(candidate)
     for section in sections.values():
+        if section.kind == "facts":
+            section.entries[:] = _facts(section.entries)
         if section.kind == "document":  # a changed piece may be newer than those after it
             section.entries.sort(key=lambda one: (one.place, one.time.replace(tzinfo=None)))
         elif section.kind != "facts" or order == "time":
             section.entries.sort(key=lambda one: (one.time.replace(tzinfo=None), one.place))
-        else:
-            section.entries[:] = _facts(section.entries)
     found = sorted(sections.values(), key=lambda section: section.kind != "facts")
     if order == "time":
         found.sort(key=lambda section: (section.kind != "facts", section.entries[0].time.replace(tzinfo=None)))

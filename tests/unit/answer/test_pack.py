@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from typing import Any, cast, get_args
 from unittest.mock import Mock, call
 from xml.etree import ElementTree
@@ -165,6 +166,21 @@ def test_facts_about_the_same_of_one_day_have_their_times() -> None:
     assert '<memory citation="2" id="right" date="2023-05-08" time="14:24">' in packed(*facts, format="xml").context
     shown = json.loads(packed(*facts, format="json").context)
     assert [each.get("time") for each in shown] == [None, "14:24", "12:00", None, None]
+    assert "[4] 8 May 2023, 14:24: Ann sees" in packed(*facts, order="time").context
+
+
+def test_the_times_of_facts_cost_tokens_in_either_order() -> None:
+    facts = [memory(f"{n}", f"Ann weighs {n} pounds today.", day=n / 1000) for n in range(60)]
+    texts = Mock(side_effect=count_tokens)
+    for order in get_args(PackOrder):
+        pack_of = partial(pack, facts, format="markdown", order=order, count=texts)
+        whole = pack_of(max_tokens=2_000)
+        texts.reset_mock()
+        result = pack_of(max_tokens=whole.tokens_used * 2 // 3)
+        assert sum(one.args[0].startswith("# ") for one in texts.call_args_list) < 8  # not once for each removed
+        assert {*ids(result)} == {f"{n}" for n in range(len(result.items))}
+        assert result.tokens_used > whole.tokens_used * 2 // 3 - 20
+        assert {*reasons(result)} == {f"{n}" for n in range(len(result.items), 60)}
 
 
 def test_a_turn_brings_the_turn_that_it_needs() -> None:
