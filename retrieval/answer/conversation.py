@@ -153,7 +153,7 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
 def _in_context(query: str, earlier: list[str]) -> str:
     """The query after what it refers to in the texts before it, of which those that are used are removed."""
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _refers(query)):
-        before = earlier.pop()
+        before = asked_in(earlier.pop())
         # A time in the later turn replaces those in the earlier one.
         query = f"{without(before, _times(before)) if _times(query) else before} {query}"
     says_something = _content(query) > 0

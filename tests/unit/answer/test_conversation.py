@@ -85,6 +85,11 @@ def test_a_long_text_and_a_written_out_conversation_ask_what_their_question_asks
     assert asked_in(asked) == asked
 
 
+def test_a_turn_refers_to_the_question_in_a_long_text() -> None:
+    asked = "What boats did Ana sell in Porto? And in winter?"
+    assert query_of(messages(f"What boats did Ana sell in Porto?\n{STORY}\nThe end.", "And in winter?")) == asked
+
+
 def test_a_query_is_never_too_long() -> None:
     assert query_of(messages("a" * 9_000, "What of it?")) == ("a" * 9_000 + " What of it?")[-MOST_QUERY_CHARS:]
 
