@@ -174,11 +174,8 @@ def asked_in(text: str) -> str:
     >>> asked_in("It rained all day. " * 60 + "What boats did Ann sell in Porto? Thanks!")
     'What boats did Ann sell in Porto?'
     """
-    _, *turns = _TURN.split(text)
-    if len(turns) > 2:
-        said = zip(turns[::2], turns[1::2], strict=True)
-        messages = [ChatMessage(role=_ROLES[role.casefold()], content=content) for role, content in said]
-        return query_of(messages) or text
+    if said := _written_out(text):
+        text = query_of(said)
     if len(text) <= MOST_ASKING_CHARS:
         return text
     text = text.strip()
@@ -191,6 +188,28 @@ def asked_in(text: str) -> str:
     in_last = [number for number in questions if spans[number][0] > last]
     asking = in_last or [number for number in questions if spans[number][1] <= first] or questions
     return _in_context(" ".join(sentences[number] for number in asking), sentences[: asking[0]])
+
+
+def _written_out(text: str) -> list[ChatMessage]:
+    """The messages of a conversation that was written out; none if a question may stand before or after it.
+
+    Nor if all lines have the same role: logs and settings have such lines, too.
+    """
+    before, *turns = _TURN.split(text)
+    said = [(_ROLES[role.casefold()], content.strip()) for role, content in zip(turns[::2], turns[1::2], strict=True)]
+    said = [(role, content) for role, content in said if content]
+    if len({role for role, _ in said}) < 2 or _asks(before):
+        return []
+    role, content = said[-1]
+    _, is_after, last = content.rpartition("\n")
+    if role != "user" and is_after and (len(text) <= MOST_ASKING_CHARS or _asks(last)):
+        return []
+    return [ChatMessage(role=role, content=content) for role, content in said]
+
+
+def _asks(text: str) -> bool:
+    """Whether a sentence of a text is a question."""
+    return any(is_mere_question(text[slice(*span)]) for span in sentence_spans(text))
 
 
 def _times(text: str) -> list[tuple[int, int]]:

@@ -76,6 +76,21 @@ STORY = "It rained all day, and the ferry did not come? " + "We waited in the ca
             f"user: {STORY}\nassistant: Oh!\nuser: What boats did Ana sell in Porto?",
             "What boats did Ana sell in Porto?",
         ),
+        (
+            f"user: Hi!\nassistant: {STORY}\n\nWhat boats did Ana sell in Porto?",
+            "What boats did Ana sell in Porto?",
+        ),
+        *(
+            (text, text)
+            for text in (
+                "User: Hi!\nAssistant: Hello.\n\nTell me where Ines lives.",
+                "Where is Ines?\nUser: Hi!\nAssistant: Hello!",
+                "user: ana\nsystem: prod\nWhy does the import fail?",
+                "Who is on call?\nUser: ana\nUser: bob",
+                "User: ana\nUser: bob",
+            )
+        ),
+        ("User: Who is Ines?\nAssistant: Your sister.\n", "Who is Ines?"),
         ("User: Who is Ines?", "User: Who is Ines?"),
         ("User:\nUser:\n", "User:\nUser:\n"),
     ],
