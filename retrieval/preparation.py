@@ -27,6 +27,7 @@ from retrieval.ranking.timeliness import NamedTime
 from retrieval.ranking.weighting import Weighting, explicit_weighting, wants_rescoring
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
+from retrieval.text.languages import resolve_language
 from retrieval.text.misspellings import CORRECTED, Misspelt, misspelt
 from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg, Mode, PackSize, SearchRequest
@@ -241,7 +242,7 @@ def _query_terms(request: SearchRequest, language: str) -> QueryTerms:
 
 def _misspelt(snapshot: NamespaceSnapshot, query_terms: QueryTerms, query: str) -> Sequence[Misspelt]:
     """The words of a query that no memory has and that look misspelt."""
-    language = snapshot.namespace.settings.language
+    language = resolve_language(snapshot.namespace.settings.language)
     unknown = {text for term, text in query_terms.terms.items() if term not in snapshot.postings.terms}
     return misspelt(query, unknown, language) if unknown and language in CORRECTED else ()
 

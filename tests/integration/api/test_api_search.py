@@ -87,6 +87,14 @@ async def test_misspelt_words(client: httpx.AsyncClient, subtests: pytest.Subtes
     assert _ids(await _search(client, query="Who plays the saxophne?", mode="bm25"))[0] == "m5"
 
 
+async def test_misspelt_words_where_english_is_given_by_its_code(client: httpx.AsyncClient) -> None:
+    english = "/v1/namespaces/english"
+    assert (await client.put(english, json={"language": "en"})).status_code == 200
+    assert (await client.post(f"{english}/memories", json={"memories": MEMORIES})).status_code == 201
+    found = await client.post(f"{english}/search", json={"query": "Which potery class?", "explain": True})
+    assert found.json()["explanation"]["query"] == "Which pottery class?"
+
+
 async def test_every_filter(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """Filters apply before the cut to `top_k`."""
     for filters, expected in (
