@@ -56,9 +56,14 @@ def possible_names(query: str) -> Spellings:
     return spellings(read, extract(read))
 
 
+def matched_words(found: Sequence[EntityCandidate]) -> set[str]:
+    """The words by which entities were found."""
+    return {part for row in found for key in row.matched for part in key.split()}
+
+
 def to_complete(spelled: Spellings, found: Sequence[EntityCandidate]) -> tuple[list[str], list[str]]:
     """The names in a query that may begin a longer one, and its acronyms, unless already found."""
-    known = {part for row in found for key in row.matched for part in key.split()}
+    known = matched_words(found)
     return [prefix for prefix in spelled.prefixes if prefix not in known], acronyms_of(spelled, found)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import structs
 from msgspec.structs import astuple
 
+from graph.linking import matched_words, possible_names
 from retrieval.answer.conversation import Conversation, asked_in
 from retrieval.embedding.cache import CachedEmbedder, Embedding
 from retrieval.embedding.embedders import Embedders
@@ -250,8 +251,11 @@ def _misspelt(snapshot: NamespaceSnapshot, query_terms: QueryTerms, query: str) 
 def _respelt(snapshot: NamespaceSnapshot, words: Sequence[Misspelt], query: str) -> str | None:
     """The query with its misspelt words replaced by those meant, which memories have; None if there are none."""
     index, meant = snapshot.index, query
-    for word in reversed(words):
-        if best := word.best(index.terms.occurrences(word.terms), index.names.are_words):
+    found = [(word, word.best(index.terms.occurrences(word.terms), index.names.are_words)) for word in reversed(words)]
+    # An alias, or a name that a caller gave, need not be in a text.
+    named = matched_words(index.named_in(possible_names(query))) if any(best for _, best in found) else ()
+    for word, best in found:
+        if best and word.word.lower() not in named:
             start, end = word.span
             meant = f"{meant[:start]}{best}{meant[end:]}"
     return None if meant == query else meant

@@ -8,6 +8,7 @@ import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from typing import Any, LiteralString
 
@@ -20,7 +21,9 @@ from graph.adjacency import Adjacency, in_mask, read_edges
 from graph.forward_chaining import Stated
 from graph.merges import moved, read_roots, unified
 from graph.persistent import Persistent, part_of
+from graph.resolution import EntityCandidate
 from graph.segments import NarrowEdges
+from graph.spellings import Spellings
 from postgres.arrays import integers
 from postgres.connection import Connection, fetch
 from retrieval.errors import NamespaceNotFound
@@ -183,6 +186,10 @@ class NamespaceIndex(Persistent):
         mentioned = np.sort(self.graph.mentions_in(leaving)[0])
         counts -= mentioned.searchsorted(entities, "right") - mentioned.searchsorted(entities)
         return np.minimum(counts, cap)
+
+    def named_in(self, spelled: Spellings) -> list[EntityCandidate]:
+        """The entities that a query may mention, by the names that it may contain."""
+        return self.names.find(spelled, partial(self.mentions, cap=1), self.roots, self.memories.alive.values)
 
     @property
     def needs_reload(self) -> bool:

@@ -31,7 +31,7 @@ class EntityLookup:
         seeds = self._kept.get(key)
         if seeds is None:
             spelled = possible_names(text)
-            found = index.names.find(spelled, partial(index.mentions, cap=1), index.roots, index.memories.alive.values)
+            found = index.named_in(spelled)
             prefixes, acronyms = to_complete(spelled, found)
             if prefixes or acronyms:  # only these need the database
                 async with self._pool.connection() as conn:
