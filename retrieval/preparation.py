@@ -33,6 +33,9 @@ from retrieval.text.misspellings import CORRECTED, Misspelt, misspelt
 from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg, Mode, PackSize, SearchRequest
 
+SPARE_HITS = 10
+"""Hits asked of each of several legs beyond `top_k` (docs/decisions/0050-depth-of-the-legs.md)."""
+
 MOST_SAID_BEFORE = 200
 """Extra hits asked of a leg because the conversation may already contain them."""
 
@@ -53,12 +56,15 @@ class Begun(msgspec.Struct, frozen=True, eq=False):
     pack: PackSize | None
 
     def fan_out_for(self, wanted: int) -> int:
-        """Hits to ask of a leg if a recipe wants `wanted`: at least twice `top_k`, as duplicates are left out.
+        """Hits to ask of a leg if a recipe wants `wanted`: more than `top_k`, as duplicates are left out.
 
-        Adds one for each memory that may not be shown.
+        The deeper several legs rank, the more noise is fused, which is seen in a search's first results. Adds one for
+        each memory that may not be shown.
         """
+        top_k = self.request.top_k
+        fuses_for_search = len(self.request.mode.legs) > 1 and self.pack is None
         hidden = len(self.request.exclude.ids) + min(len(self.conversation), MOST_SAID_BEFORE)
-        return max(wanted, 2 * self.request.top_k) + hidden
+        return max(wanted, top_k + (SPARE_HITS if fuses_for_search else top_k)) + hidden
 
 
 class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):

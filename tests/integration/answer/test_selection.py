@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from math import fsum
@@ -302,6 +303,20 @@ async def test_what_is_only_true_of_a_duplicate_names_it(trivet: Trivet) -> None
         "graph": "b",
     }
     assert found.evidence[Leg.GRAPH].path == ["Mill Annex"]
+
+
+async def test_a_longer_answer_begins_like_a_shorter_one(trivet: Trivet) -> None:
+    """Each leg ranks no deeper for it, as long as that suffices."""
+    words = ["Ida", "Olga", "boats", "bread", "harbour", "painted", "sold", "red", "blue", "old"]
+    chosen = random.Random(7)
+    await trivet.add("n", [MemoryInput(id=f"m{at}", text=" ".join(chosen.sample(words, 4))) for at in range(200)])
+    for query in ("Which red boats did Ida sell at the harbour?", "Olga painted old bread", "blue boats"):
+        requests = [SearchRequest(query=query, top_k=top_k, explain=True) for top_k in (10, 30)]
+        short, long = [await trivet.search("n", request) for request in requests]
+        assert [each.id for each in long.results[:10]] == [each.id for each in short.results]
+        assert short.explanation
+        assert long.explanation
+        assert long.explanation.fan_out == short.explanation.fan_out
 
 
 async def test_fewer_memories_than_asked_for(trivet: Trivet) -> None:
