@@ -1,7 +1,7 @@
 """Words of a query that look misspelt, and the words that may be meant.
 
 A word is taken for misspelt if no memory has it and it is neither a known given name nor an English word, as far as the
-embedder's vocabulary says.
+embedder's vocabulary and a list of rarer words say.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.stopwords import ENGLISH_FUNCTION_WORDS, FOREIGN_FUNCTION_WORDS, GIVEN_NAMES
+from graph.stopwords import ENGLISH_FUNCTION_WORDS, FOREIGN_FUNCTION_WORDS, GIVEN_NAMES, word_list
 from retrieval.text.analysis import AUTO, term_ids
 from retrieval.text.languages import LANGUAGES, stems, term_of
 from retrieval.text.word_pieces import bundled_tokenizer
@@ -28,6 +28,7 @@ MAX_QUERY_WORDS = 64
 MOST_MISSPELT = 3
 """Most words of a query for which others are looked up, each within half a millisecond."""
 
+_RARE = word_list("rare_english_words")
 _STOPS = LANGUAGES[AUTO].stops
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 # In shorter words too many others are one letter away. Parts of addresses, file names and identifiers are no words.
@@ -70,9 +71,9 @@ class Misspelt(NamedTuple):
         stops = [word for word in self.variants if word in _STOPS]
         found = {word: count for word, count in zip(self.variants, occurrences.tolist(), strict=True) if count}
         likely = [
-            (_in_vocabulary(word), count, word)
+            (_is_english(word), count, word)
             for (word, count), stem, is_name in zip(found.items(), stems([*found]), are_names([*found]), strict=True)
-            if _in_vocabulary(word) or (is_name and len(word) - len(stem) < 2)
+            if _is_english(word) or (is_name and len(word) - len(stem) < 2)
         ]
         word = stops[0] if stops else max(likely)[-1] if likely else None
         if word is None or self.word.islower():
@@ -106,18 +107,18 @@ def misspelt(text: str, unknown: Collection[str], language: str) -> list[Misspel
 
 @lru_cache(maxsize=16_384)
 def is_known(word: str) -> bool:
-    """Whether a lower-case word is a given name, or in the embedder's vocabulary, itself or what it is a form of.
+    """Whether a lower-case word is a given name, or an English word or a form of one.
 
-    >>> is_known("cookers"), is_known("lashing"), is_known("exercse")
+    >>> is_known("cookers"), is_known("vegans"), is_known("exercse")
     (True, True, False)
     """
     [stem] = stems([word])
     base = stem.removesuffix("er")
-    return word in GIVEN_NAMES or any(map(_in_vocabulary, (word, stem, base, f"{base}e", f"{stem[:-1]}y")))
+    return word in GIVEN_NAMES or any(map(_is_english, (word, stem, base, f"{base}e", f"{stem[:-1]}y")))
 
 
-def _in_vocabulary(word: str) -> bool:
-    return len(word) > 2 and bundled_tokenizer().token_to_id(word) is not None
+def _is_english(word: str) -> bool:
+    return word in _RARE or (len(word) > 2 and bundled_tokenizer().token_to_id(word) is not None)
 
 
 def variants_of(word: str) -> Iterator[str]:
