@@ -55,7 +55,7 @@ class Shadow:
         try:
             shadow = await self._pipeline.search(
                 answer.namespace.name,
-                structs.replace(answer.query.request, profile=candidate.label),
+                structs.replace(answer.query.asked, profile=candidate.label),
                 Stopwatch(),
                 answer.query.conversation,
                 answer.query.pack,

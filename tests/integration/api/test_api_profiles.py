@@ -152,6 +152,22 @@ async def test_a_shadow_fills_a_pack_like_the_live_version(server: Server) -> No
     assert (await server.client.get(PROFILE + "/shadow")).json()["compared"]["mean_overlap"] == 1
 
 
+async def test_a_shadow_is_asked_what_was_asked(server: Server) -> None:
+    """Of a question as searched for, more misspelt words would be replaced than of the question itself."""
+    texts = [
+        "wooden bridge",
+        "garden lantern",
+        *(f"{word} {n}" for word in ("wooden", "bridge", "garden") for n in range(9)),
+    ]
+    await server.client.post("/v1/namespaces/n/memories", json={"memories": [{"text": text} for text in texts]})
+    await server.put(PROFILE, shrink=0.5)
+    await server.put(PROFILE + "/shadow", 200, version=4, share=1)
+    wanted = {"query": "woodenn bridgge gardenn lantenr", "top_k": 1}
+    await server.client.post("/v1/namespaces/n/search", json=wanted)
+    await server.engine.settle()
+    assert (await server.client.get(PROFILE + "/shadow")).json()["compared"]["mean_overlap"] == 1
+
+
 async def test_shadows(server: Server) -> None:
     assert (await server.client.get(PROFILE + "/shadow")).json() == {**NO_SHADOW, "compared": None}
     await server.put(PROFILE, shrink=0.5)
