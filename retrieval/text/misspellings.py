@@ -66,14 +66,16 @@ class Misspelt(NamedTuple):
         """The variant that is meant, given how many memories have each one's term; None if it is none of them.
 
         It is a stop word, which every text has, or an English word or part of a name, as `are_names` tells, of several
-        the most frequent one. Names must not look inflected: the memories may have another form of the term.
+        the most frequent one. Only a name is meant by a capital within the query ("Redis" is not "reds"). Names must
+        not look inflected: the memories may have another form of the term.
         """
-        stops = [word for word in self.variants if word in _STOPS]
+        is_named = self.span[0] > 0 and self.word.istitle()
+        stops = [word for word in self.variants if word in _STOPS and not is_named]
         found = {word: count for word, count in zip(self.variants, occurrences.tolist(), strict=True) if count}
         likely = [
             (_is_english(word), count, word)
             for (word, count), stem, is_name in zip(found.items(), stems([*found]), are_names([*found]), strict=True)
-            if _is_english(word) or (is_name and len(word) - len(stem) < 2)
+            if (is_name and len(word) - len(stem) < 2) or (_is_english(word) and (is_name or not is_named))
         ]
         word = stops[0] if stops else max(likely)[-1] if likely else None
         if word is None or self.word.islower():

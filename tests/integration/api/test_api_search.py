@@ -72,6 +72,7 @@ async def test_misspelt_words(client: httpx.AsyncClient, subtests: pytest.Subtes
         ("What does Carroline's friend prefer, tea or cofefe?", "What does Caroline's friend prefer, tea or coffee?"),
         ("wich potry", None),  # in shorter words too much is similar
         ("Whcih library?", "Which library?"),
+        ("Does she like the Potery?", None),  # a name, and no name is similar
         ("Is she a porter?", None),
         ("Was Carolina there?", None),
         ("See potery.txt or potery_class", None),
