@@ -42,9 +42,8 @@ def test_a_question_is_answered_with_its_reasons(console: Console) -> None:
     page.get_by_role("searchbox").fill(QUESTION)
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Intent")).to_be_visible()
-    answer = httpx.post(
-        f"{console.url}/v1/namespaces/{NAMESPACE}/context", json={"query": QUESTION, "top_k": 30, "explain": True}
-    ).json()
+    request = {"query": QUESTION, "explain": True}
+    answer = httpx.post(f"{console.url}/v1/namespaces/{NAMESPACE}/context", json=request).json()
     expect(page.locator(".bump-main li")).to_have_count(10)
     expect(page.get_by_text("The number beside a memory is its place in the final list")).to_be_visible()
     assert final_order(page) == [result["id"] for result in answer["results"][:10]]

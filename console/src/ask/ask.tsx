@@ -39,11 +39,9 @@ interface Job {
   signal: AbortSignal;
 }
 
-const SHOWN = 30;
-
 /** The body of the request; the console shows the same to copy. */
 export function requestBody(query: string, settings: Settings): Record<string, unknown> {
-  return { query, top_k: SHOWN, explain: true, ...settings };
+  return { query, explain: true, ...settings };
 }
 
 export function Ask({ namespace, namespaces, route }: ViewProps) {
