@@ -13,8 +13,9 @@ from retrieval.text.analysis import analyze, resolve_language
 _END = re.compile(r"""([.!?…؟۔।॥։።။]["'”’)\]]?)\s+|([。！？｡]["'”’)\]」』）]?)|\n+""")
 """The end of a sentence: a stop of any script before a space, a full-width stop, or a line break."""
 
-_LABEL = re.compile(r"[\W_]*(?:\d{1,3}|[^\W\d_])\.\W*")
-"""The number or letter of a list's entry, which is no sentence: "2. Soak the beans."."""
+_LABEL = re.compile(r"[\W_]{0,8}(?:\d{1,3}|[^\W\d_])\.\W{0,8}")
+"""The number or letter of a list's entry, which is no sentence: "2. Soak the beans.". Bounded, as each of a row of dots
+is tried with all before it."""
 
 _CHARS_PER_TOKEN = 6
 """Characters kept per token of a sentence that is itself too long; shortened further until it fits."""

@@ -67,6 +67,13 @@ def test_the_number_of_a_lists_entry_stays_with_it(query: str, shown: str) -> No
     assert of(text, query, 10) == shown
 
 
+def test_a_row_of_dots_after_a_number_is_no_label() -> None:
+    """Each dot was tried with all before it: a text of 60,000 characters took seconds."""
+    shown = of("1." + " ." * 30_000 + " The soup is hot.", "soup", 10)
+    assert shown is not None
+    assert shown.endswith(". The soup is hot.")
+
+
 def test_rare_words_count_more_than_common_ones() -> None:
     text = "The boat left. The boat came. The boat sank. The boat of Ines left today. " + FILLER * 3
     assert of(text, "the boat of Ines", 8) == "… The boat of Ines left today. …"
