@@ -58,13 +58,15 @@ class Begun(msgspec.Struct, frozen=True, eq=False):
     def fan_out_for(self, wanted: int) -> int:
         """Hits to ask of a leg if a recipe wants `wanted`: more than `top_k`, as duplicates are left out.
 
-        The deeper several legs rank, the more noise is fused, which is seen in a search's first results. Adds one for
-        each memory that may not be shown.
+        The deeper several legs rank, the more noise is fused, which is seen in a search's first results. A leg alone
+        fuses none, so for a pack it ranks all that may fill it. Adds one for each memory that may not be shown.
         """
-        top_k = self.request.top_k
-        fuses_for_search = len(self.request.mode.legs) > 1 and self.pack is None
+        top_k, fuses = self.request.top_k, len(self.request.mode.legs) > 1
+        if self.pack is not None and not fuses:
+            top_k = max(top_k, self.pack.memories)
+        spare = SPARE_HITS if fuses and self.pack is None else top_k
         hidden = len(self.request.exclude.ids) + min(len(self.conversation), MOST_SAID_BEFORE)
-        return max(wanted, top_k + (SPARE_HITS if fuses_for_search else top_k)) + hidden
+        return max(wanted, top_k + spare) + hidden
 
 
 class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):

@@ -25,14 +25,13 @@ from retrieval.types.search import (
     Explanation,
     FusedEvidence,
     Leg,
-    Mode,
     SearchRequest,
     SearchResponse,
     SearchResult,
 )
 
-LEAST_DEPTH, TOKENS_PER_DEPTH, TOKENS_PER_DEPTH_ALONE = 30, 128, 25
-"""`top_k` of the search behind a context pack: one for so many tokens (the latter if a leg runs alone), at least 30."""
+LEAST_DEPTH, TOKENS_PER_DEPTH = 30, 128
+"""`top_k` of the search behind a context pack: one for so many tokens of the budget, but at least 30."""
 
 NOTHING_RELEVANT = "nothing_relevant"
 UNKNOWN_NAMESPACE = "unknown_namespace"
@@ -135,16 +134,13 @@ def explanation(answer: Answer) -> Explanation:
 def as_search(request: ContextRequest) -> SearchRequest:
     """The search behind a context pack; without a query it searches for the user's last message.
 
-    Each leg ranks no more than a pack of this size needs: the deeper it ranks, the more noise is fused. A leg alone
-    fuses nothing. The packer caps sources and reports what it dropped, so the search is for more memories, to replace
-    those.
+    Each leg ranks no more than a pack of this size needs: the deeper it ranks, the more noise is fused. The packer caps
+    sources and reports what it dropped, so the search is for more memories, to replace those.
     """
     own = ("query", "source_cap", "top_k", "min_relevance")
     fields = {name: getattr(request, name) for name in SearchRequest.__struct_fields__ if name not in own}
     query = request.query or query_of(request.messages)
-    fuses = request.mode in (Mode.ADAPTIVE, Mode.HYBRID)
-    per_depth = TOKENS_PER_DEPTH if fuses else TOKENS_PER_DEPTH_ALONE
-    top_k = min(request.top_k, max(LEAST_DEPTH, request.max_tokens // per_depth))
+    top_k = min(request.top_k, max(LEAST_DEPTH, request.max_tokens // TOKENS_PER_DEPTH))
     if request.source_cap is None:  # the search then uses the profile's
         return SearchRequest(query=query, top_k=top_k, **fields)
     return SearchRequest(query=query, top_k=min(CHOICE * top_k, MAX_TOP_K), source_cap=MAX_TOP_K, **fields)

@@ -180,7 +180,7 @@ async def test_an_excerpt_of_a_turn_is_not_its_greeting_because_the_question_nam
 
 
 async def test_short_turns_fill_the_budget(trivet: Trivet) -> None:
-    """However many that takes, up to `top_k`."""
+    """However many that takes, up to `top_k`, and not many more than that are read."""
     trips = [turn(f"trip{n}", "Ann", f"Boat trip {n} went to island {n}.", session="u") for n in range(90)]
     await trivet.add(NS, trips)
     query = "Which islands did the boat trips go to?"
@@ -188,7 +188,10 @@ async def test_short_turns_fill_the_budget(trivet: Trivet) -> None:
     assert len(pack.items) > 40
     assert pack.tokens_used > 600
     assert len((await context(trivet, query, max_tokens=1000, top_k=40)).items) == 40
-    assert len((await context(trivet, query, max_tokens=2000, mode=Mode.BM25)).items) > 80
+    for mode in (Mode.ADAPTIVE, Mode.VECTOR):
+        assert len((await context(trivet, query, mode=mode, max_tokens=200, explain=True)).results) < 60
+    for mode in (Mode.BM25, Mode.VECTOR):
+        assert len((await context(trivet, query, mode=mode, max_tokens=4000)).items) > 80
 
 
 async def test_superseded_facts_are_left_out_or_marked(trivet: Trivet) -> None:
