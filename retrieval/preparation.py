@@ -34,7 +34,7 @@ from retrieval.timings import Stopwatch
 from retrieval.types.search import Degradation, Leg, Mode, PackSize, SearchRequest
 
 SPARE_HITS = 10
-"""Hits asked of each of several legs beyond `top_k` (docs/decisions/0050-depth-of-the-legs.md)."""
+"""Most hits asked of each of several legs beyond `top_k` (docs/decisions/0050-depth-of-the-legs.md)."""
 
 MOST_SAID_BEFORE = 200
 """Extra hits asked of a leg because the conversation may already contain them."""
@@ -64,7 +64,7 @@ class Begun(msgspec.Struct, frozen=True, eq=False):
         top_k, fuses = self.request.top_k, len(self.request.mode.legs) > 1
         if self.pack is not None and not fuses:
             top_k = max(top_k, self.pack.memories)
-        spare = SPARE_HITS if fuses and self.pack is None else top_k
+        spare = min(top_k, SPARE_HITS) if fuses and self.pack is None else top_k
         hidden = len(self.request.exclude.ids) + min(len(self.conversation), MOST_SAID_BEFORE)
         return max(wanted, top_k + spare) + hidden
 

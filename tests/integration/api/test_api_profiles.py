@@ -315,7 +315,7 @@ async def test_each_intent_has_its_own_recipe(boats: Server) -> None:
             sum(found["weights"][leg] * place for leg, place in places.items())
         )
     wide = await boats.search(profile="support@1", intent="fact_lookup", top_k=12, rrf_k=9)
-    assert (wide["explanation"]["rrf_k"], wide["explanation"]["fan_out"]) == (9, 24)
+    assert (wide["explanation"]["rrf_k"], wide["explanation"]["fan_out"]) == (9, 22)
     hybrid = await boats.search(profile="support@1", mode="hybrid", top_k=5)
     assert (hybrid["explanation"]["rrf_k"], hybrid["explanation"]["fan_out"]) == (5, 40)
     assert hybrid["weights"] == {"vector": 0.0, "bm25": 1.0, "graph": 0.0}
