@@ -70,22 +70,14 @@ class Pipeline:
         check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
-        search = partial(self._search, name, request, conversation or Conversation(), stopwatch, pack)
+        prepare = partial(self._preparation.prepare, name, request, conversation or Conversation(), stopwatch, pack)
         try:
-            return await search()
+            return await self._search(await prepare())
         except VectorsReplaced:  # retry once, with the namespace's present embedder
-            return await search()
+            return await self._search(await prepare())
 
-    async def _search(
-        self,
-        name: str,
-        request: SearchRequest,
-        conversation: Conversation,
-        stopwatch: Stopwatch,
-        pack: PackSize | None,
-    ) -> Answer:
-        """Search a namespace; raises VectorsReplaced if it got new vectors meanwhile."""
-        query = await self._preparation.prepare(name, request, conversation, stopwatch, pack)
+    async def _search(self, query: PreparedQuery) -> Answer:
+        """Answer a query; raises VectorsReplaced if its namespace got new vectors meanwhile."""
         async with self._turns:
             found, prediction = await self._legs.run(query, meanwhile=partial(self._intents.intent_of, query))
             return await self._answer(query, found, prediction)
