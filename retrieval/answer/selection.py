@@ -138,7 +138,7 @@ async def select_above_noise(
             terms = query.snapshot.index.memories.length.values
             limits = limits.filling(query.pack, terms[ordering.candidates.docs_of(order, len(order.numbers))])
         with query.stopwatch.span("hydrate"):
-            selected = await _select(reader, ordering, order, rankings, vectors, limits)
+            selected = await _select(reader, ordering, order, rankings, vectors, limits, in_pack=query.pack is not None)
         if limits.are_met([each.memory for each in selected]) or rankings == every:
             return selected, rankings
         rankings = every
@@ -151,6 +151,8 @@ async def _select(
     rankings: Mapping[Leg, LegRanking],
     vectors: QueryVectors,
     limits: Limits,
+    *,
+    in_pack: bool,
 ) -> list[RankedMemory]:
     """Read the best candidates and choose the answer's memories, best first, one of each group of duplicates."""
     candidates, rescored = ordering.candidates, ordering.rescored
@@ -158,7 +160,7 @@ async def _select(
         await vectors.read(candidates.docs)
     groups = await _distinct(reader, order, candidates, limits)  # no I/O from here on
     if not ordering.asks_for_the_past:
-        groups = [_newest_wording_first(group) if len(group) > 1 else group for group in groups]
+        groups = [_newest_first(group, in_pack=in_pack) if len(group) > 1 else group for group in groups]
     if limits.diversity:
         groups = _varied(groups, order, candidates, vectors, limits.diversity)
     groups = cap_sources(groups, lambda group: group[0].source, cap=limits.source_cap, top_k=limits.top_k)
@@ -248,10 +250,13 @@ async def _distinct(
     return [[texts[id_] for id_ in ids] for ids in kept]
 
 
-def _newest_wording_first(group: Sequence[_Read]) -> Sequence[_Read]:
-    """Near-duplicates with the newest first, at the place of the best ranked: what they differ in may have changed."""
+def _newest_first(group: Sequence[_Read], *, in_pack: bool) -> Sequence[_Read]:
+    """Near-duplicates with the newest first, at the place of the best ranked: what they differ in may have changed.
+
+    Equal ones hold again since the newest. A pack shows both times; turns and chunks belong to those around them.
+    """
     best, newest = group[0], max(group, key=lambda each: each.memory.created_at)
-    if _wording(newest) == _wording(best):
+    if _wording(newest) == _wording(best) and (in_pack or best.source or newest.source):
         return group
     return [newest._replace(place=best.place), *(each for each in group if each is not newest)]
 

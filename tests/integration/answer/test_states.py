@@ -91,22 +91,24 @@ async def test_a_profile_switches_it_off(trivet: Trivet) -> None:
     assert off.explanation.time is None
 
 
-async def test_what_is_so_again_is_the_newest_in_a_pack_and_holds(trivet: Trivet) -> None:
-    """Even if the first of two equal statements is shown, and was superseded in between."""
+async def test_what_is_so_again_is_the_newest_and_holds(trivet: Trivet) -> None:
+    """Even if a pack shows the first of two equal statements, which was superseded in between."""
 
     def stated(id: str, city: str, year: int, supersedes: str | None = None) -> MemoryInput:
         at = datetime(year, 6, 1, tzinfo=UTC)
         return MemoryInput(id=id, text=f"Ana lives in {city}.", created_at=at, supersedes=supersedes)
 
     moves = [stated("before", "Lisbon", 2020), stated("away", "Porto", 2023, "before"),
-             stated("back", "Lisbon", 2025, "away")]  # fmt: skip
+             stated("later", "Lisbon", 2025, "away")]  # fmt: skip
     await trivet.add(NS, moves)
-    request = ContextRequest(query="Where did Ana live originally?", include_superseded=True)
-    pack = await trivet.context(NS, request)
-    assert pack.context.splitlines()[3:5] == [
-        "[1] 1 June 2020: Ana lives in Lisbon. (2 times, the last on 1 June 2025)",
-        "[2] 1 June 2023: Ana lives in Porto. (superseded)",
-    ]
+    for query, shown in (("Where did Ana live originally?", "before"), ("Where does Ana live?", "later")):
+        pack = await trivet.context(NS, ContextRequest(query=query, include_superseded=True))
+        assert pack.context.splitlines()[3:5] == [
+            "[1] 1 June 2020: Ana lives in Lisbon. (2 times, the last on 1 June 2025)",
+            "[2] 1 June 2023: Ana lives in Porto. (superseded)",
+        ]
+        found = await asked(trivet, query, include_superseded=True)
+        assert [each.id for each in found.results if each.duplicates] == [shown]
 
 
 async def test_of_near_duplicates_the_newest_is_shown_unless_the_question_asks_for_the_past(trivet: Trivet) -> None:
