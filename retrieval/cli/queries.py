@@ -63,10 +63,11 @@ def command(
         _print(with_engine(settings, lambda engine: _all(engine, namespace)), as_json=as_json)
         return
     done = with_engine(settings, act)
-    if as_json:
+    to_stdout = file == Path("-")
+    if as_json and not to_stdout:
         print_json(done)
     else:
-        click.echo(", ".join(f"{number} {what}" for what, number in done.items()))
+        click.echo(", ".join(f"{number} {what}" for what, number in done.items()), err=to_stdout)
 
 
 async def _all(engine: Trivet, namespace: str) -> list[LoggedQuery]:

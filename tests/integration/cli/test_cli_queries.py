@@ -124,6 +124,12 @@ def test_an_export_leaves_out_what_has_no_text(queries: Cli, tmp_path: Path) -> 
     assert (tmp_path / "queries.jsonl").read_bytes() == b""
 
 
+def test_standard_output_takes_the_rows_alone(queries: Cli) -> None:
+    done = queries("-n", "n", "--export", "-", "--json")
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["s1", "s2"]
+    assert done.stderr == "2 exported\n"
+
+
 def test_an_export_is_for_its_owner_alone_and_follows_no_link(queries: Cli, tmp_path: Path) -> None:
     """In a folder that others share."""
     other, file = tmp_path / "other", tmp_path / "queries.jsonl"
