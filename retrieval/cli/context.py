@@ -12,7 +12,7 @@ from retrieval.answer.response import NOTHING_RELEVANT, UNKNOWN_NAMESPACE
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import numbers, print_json, printable
+from retrieval.cli.output import numbers, print_json, printable, unanswered
 from retrieval.engine import Trivet
 from retrieval.errors import NotFound
 from retrieval.plurals import counted
@@ -60,4 +60,4 @@ def command(query: str, namespace: str, settings: Settings, as_json: bool, **fie
     if response.reason == NOTHING_RELEVANT:
         click.echo("an empty pack: nothing that was found is relevant", err=True)
     for degradation in response.degraded:
-        click.echo(f"leg {degradation.leg} did not answer: {degradation.reason}", err=True)
+        click.echo(unanswered(degradation), err=True)

@@ -11,7 +11,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from retrieval.cli.output import beginning, in_a_line, numbers, printable, say
+from retrieval.cli.output import beginning, in_a_line, numbers, printable, say, unanswered
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.packs import evidence_held
 from retrieval.types.search import ContextResponse, Leg, SearchResult
@@ -38,7 +38,7 @@ def print_pack(query: Query, response: ContextResponse, place: str, to: Console)
     _print_items(rows, to, width)
     say(to, Text("ms       ", "dim").append(numbers(response.timings_ms, 1)))
     for degradation in response.degraded:
-        say(to, f"leg {degradation.leg} did not answer: {degradation.reason}", "yellow")
+        say(to, unanswered(degradation), "yellow")
     pack = printable(response.context.rstrip())
     title = f"context pack, {response.tokens_used} of {response.max_tokens} tokens"
     if to.is_terminal:

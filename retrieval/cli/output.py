@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from retrieval.types.memory import Memory
+from retrieval.types.search import Degradation, Leg
 
 _CHARS_SHOWN = 100
 """Most of a memory's text on one line."""
@@ -87,6 +88,16 @@ def numbers(values: Mapping[str, float], digits: int = 2) -> str:
     'vector 0.31, bm25 0.55'
     """
     return ", ".join(f"{name} {value:.{digits}f}" for name, value in values.items())
+
+
+def unanswered(degradation: Degradation) -> str:
+    """Which leg did not answer, or that the rescorer did not, and why.
+
+    >>> unanswered(Degradation(leg="rescorer", reason="the profile has none"))
+    'the rescorer did not answer: the profile has none'
+    """
+    who = f"leg {degradation.leg}" if degradation.leg in set(Leg) else f"the {degradation.leg}"
+    return f"{who} did not answer: {degradation.reason}"
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from rich.text import Text
 from retrieval.cli.engine import with_engine
 from retrieval.cli.inputs import convert, search_options
 from retrieval.cli.options import common_options, example, namespace_option
-from retrieval.cli.output import console, in_a_line, numbers, print_json, printable, say
+from retrieval.cli.output import console, in_a_line, numbers, print_json, printable, say, unanswered
 from retrieval.engine import Trivet
 from retrieval.settings import Settings
 from retrieval.types.search import SearchRequest, SearchResponse, SearchResult
@@ -51,7 +51,7 @@ def _print(response: SearchResponse, to: Console) -> None:
         say(to, printable("; ".join(reason for reason in reasons if reason)), "dim")
     say(to, f"ms: {numbers(response.timings_ms, 1)}", "dim")
     for degradation in response.degraded:
-        say(to, f"leg {degradation.leg} did not answer: {degradation.reason}", "yellow")
+        say(to, unanswered(degradation), "yellow")
 
 
 def _print_result(rank: int, result: SearchResult, to: Console) -> None:

@@ -147,6 +147,10 @@ def test_add_then_search(cli: Cli) -> None:
     timed = json.loads(cli("search", "support group in May 2023", "--explain", "--json").stdout)["explanation"]
     explained = " ".join(cli("search", "support group in May 2023", "--explain").stdout.split())
     assert timed["time"] in explained
+    cli("profile", "put", "plain", "-", stdin='{"models": {"rescorer": null}}')
+    for command, stream in (("search", "stdout"), ("context", "stderr")):
+        told = getattr(cli(command, "support group", "--profile", "plain@1", "--rescore"), stream)
+        assert told.endswith("the rescorer did not answer: the profile has none\n")
 
 
 @pytest.mark.parametrize(
