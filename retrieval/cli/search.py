@@ -35,10 +35,10 @@ def command(query: str, namespace: str, settings: Settings, as_json: bool, **fie
     if as_json:
         print_json(response)
     else:
-        _print(response, console())
+        _print(query, response, console())
 
 
-def _print(response: SearchResponse, to: Console) -> None:
+def _print(query: str, response: SearchResponse, to: Console) -> None:
     """Print the results with every leg's rank, then how the ranking came about."""
     for rank, result in enumerate(response.results, start=1):
         _print_result(rank, result, to)
@@ -47,6 +47,8 @@ def _print(response: SearchResponse, to: Console) -> None:
     say(to, f"intent {response.intent.label} ({numbers(response.intent.probabilities)})", "dim")
     say(to, f"weights {numbers(response.weights)} of {response.profile}", "dim")
     if response.explanation:
+        if response.explanation.query != query:
+            say(to, in_a_line(f"searched for: {response.explanation.query}"), "dim")
         reasons = (response.explanation.weights, response.explanation.rescoring, response.explanation.time)
         say(to, printable("; ".join(reason for reason in reasons if reason)), "dim")
     say(to, f"ms: {numbers(response.timings_ms, 1)}", "dim")

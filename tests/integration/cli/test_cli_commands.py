@@ -147,6 +147,8 @@ def test_add_then_search(cli: Cli) -> None:
     timed = json.loads(cli("search", "support group in May 2023", "--explain", "--json").stdout)["explanation"]
     explained = " ".join(cli("search", "support group in May 2023", "--explain").stdout.split())
     assert timed["time"] in explained
+    assert "searched for" not in explained
+    assert "searched for: the support group" in cli("search", "the suppport group", "--explain").stdout
     cli("profile", "put", "plain", "-", stdin='{"models": {"rescorer": null}}')
     for command, stream in (("search", "stdout"), ("context", "stderr")):
         told = getattr(cli(command, "support group", "--profile", "plain@1", "--rescore"), stream)
