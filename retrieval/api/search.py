@@ -66,8 +66,9 @@ class SearchController(Controller):
     async def classify(self, api: Api, request: TypedRequest, data: JSONBody[ClassifyRequest]) -> ClassifyResponse:
         """The intent of a query and its leg weights.
 
-        Nothing is searched. A search in mode `adaptive` also adjusts the weights to the legs' results. Name the
-        `namespace` that you would search: it may have its own profile, with its own classifier and weights.
+        Nothing is searched. A search in mode `adaptive` reads misspelt words as similar ones that memories have, and
+        also adjusts the weights to the legs' results. Name the `namespace` that you would search: it may have its own
+        profile, with its own classifier and weights.
         """
         if data.namespace is not None:
             check_access(request.scope, data.namespace, writes=False)
