@@ -73,7 +73,7 @@ class BulkController(Controller):
 
         An export can be sent as it was written. Its first line has no result; a namespace without memories gets its
         settings. Once all lines are stored, its aliases and merges are restored, except those of an entity that no
-        memory mentions.
+        memory mentions. If it ends early, they are not, and the import's job is `failed`.
         """
         require_media_type(request, NDJSON_TYPE, body_is_empty=False)
         return _BulkAnswer(api, ns)
@@ -151,6 +151,11 @@ class _BulkAnswer:
             async for _, results in added:
                 yield results
         if self._header and self._job.error is None:
+            if self._job.done < self._header.memories:
+                early = f"the export ends early: {self._job.done} of {self._header.memories} memories are in it"
+                self._job.state, self._job.error = "failed", early
+                log.warning(early)
+                return
             undone = await self._engine.lifecycle.complete_import(self._namespace, self._header)
             if undone:
                 log.warning("%d aliases or merges of an export were not restored", len(undone))

@@ -85,6 +85,22 @@ async def test_what_an_export_has_of_nobody_is_told_in_the_log(
     assert "Nesi" not in caplog.text
 
 
+async def test_an_export_that_ends_early_is_a_failed_job(
+    client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its aliases are not restored: the entity may be in what is missing."""
+    monkeypatch.setattr("retrieval.lifecycle.jobs.BEAT_S", 0)
+    await client.put("/v1/namespaces/a", json={})
+    header = {"trivet_export": 1, "memories": 2, "written": 2, "settings": {}, "aliases": [["ines", "Nesi"]]}
+    lines = [json.dumps(header, separators=(",", ":")), '{"id": "a", "text": "The kettle is copper."}']
+    assert len(_results(await client.post(BULK, content="\n".join(lines).encode(), headers=NDJSON))) == 1
+    early = "the export ends early: 1 of 2 memories are in it"
+    assert early in caplog.text
+    assert "aliases" not in caplog.text
+    [job] = (await client.get("/v1/jobs")).json()["jobs"]
+    assert (job["state"], job["error"]) == ("failed", early)
+
+
 async def test_broken_lines(client: httpx.AsyncClient) -> None:
     """A broken line is rejected with its number; blank lines are skipped; the later line of an id wins."""
     lines = [
