@@ -42,6 +42,17 @@ _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assi
 _TURN = re.compile(rf"^({'|'.join(_ROLES)})[ \t]*:", re.IGNORECASE | re.MULTILINE)
 """Begins a turn of a conversation that was written out as one text."""
 
+_REQUEST = re.compile(
+    r"please,? (?:tell|remind|give|show|list|name|describe|explain|summari[sz]e) |(?:tell|remind|give|show) me "
+    r"|(?:list|name|describe|explain|summari[sz]e) (?:all|every|the|my|our|how|what|which|who|why|where|when) "
+    r"|i (?:want|need) to know |i(?:['’]d| would) like to know ",
+    re.IGNORECASE,
+)
+"""Begins a request, which asks without a question mark."""
+
+_LEAST_REQUESTED_WORDS = 2
+"""Fewest content words of a request: "Please tell me by Friday." ends a mail that was pasted."""
+
 _WORD = re.compile(rf"\w[\w{MARKS}]*")
 _JSON_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _BETWEEN = "\n"
@@ -165,9 +176,10 @@ def _in_context(query: str, earlier: list[str]) -> str:
 
 
 def asked_in(text: str) -> str:
-    r"""What a text asks: of a written-out conversation its `query_of`, of a long text its questions.
+    r"""What a text asks: of a written-out conversation its `query_of`, of a long text its questions, else its requests.
 
     These are the questions of the last paragraph, else of the first, else all, after the sentences that they refer to.
+    Without a question they are the requests of the last paragraph, else of the first, that need nothing before them.
 
     >>> asked_in("User: Who is Ann?\nAssistant: Your sister.\nUser: Where does she live?")
     'Who is Ann? Where does she live?'
@@ -181,12 +193,19 @@ def asked_in(text: str) -> str:
     text = text.strip()
     spans = sentence_spans(text)
     sentences = [text[slice(*span)] for span in spans]
-    questions = [number for number, sentence in enumerate(sentences) if is_mere_question(sentence)]
-    if not questions:
-        return text
     first, last = text.find("\n"), text.rfind("\n")
-    in_last = [number for number in questions if spans[number][0] > last]
-    asking = in_last or [number for number in questions if spans[number][1] <= first] or questions
+
+    def at_an_end(numbers: list[int]) -> list[int]:
+        in_last = [number for number in numbers if spans[number][0] > last]
+        return in_last or [number for number in numbers if spans[number][1] <= first]
+
+    questions, requests = (
+        [number for number, sentence in enumerate(sentences) if asks(sentence)]
+        for asks in (is_mere_question, _is_request)
+    )
+    asking = at_an_end(questions) or questions or at_an_end(requests)
+    if not asking:
+        return text
     return _in_context(" ".join(sentences[number] for number in asking), sentences[: asking[0]])
 
 
@@ -210,6 +229,12 @@ def _written_out(text: str) -> list[ChatMessage]:
 def _asks(text: str) -> bool:
     """Whether a sentence of a text is a question."""
     return any(is_mere_question(text[slice(*span)]) for span in sentence_spans(text))
+
+
+def _is_request(sentence: str) -> bool:
+    """Whether a sentence asks without a question mark, and names what it asks for."""
+    begins = _REQUEST.match(sentence)
+    return begins is not None and _content(sentence[begins.end() :]) >= _LEAST_REQUESTED_WORDS and not _refers(sentence)
 
 
 def _times(text: str) -> list[tuple[int, int]]:

@@ -55,6 +55,8 @@ def test_the_query_is_what_was_asked_last_with_what_it_refers_to(texts: list[str
 
 
 STORY = "It rained all day, and the ferry did not come? " + "We waited in the café for hours. " * 40
+TALE = STORY.replace("?", ".").strip()
+ASKED = "Please list the sailing boats that Ana sold in Porto."
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,12 @@ STORY = "It rained all day, and the ferry did not come? " + "We waited in the ca
         ),
         (f"{STORY}\nAna sold a boat. What did she get for it?", "Ana sold a boat. What did she get for it?"),
         (f"{STORY}\nWhere are you? So?", "We waited in the café for hours. Where are you? So?"),
-        (STORY.replace("?", ".").strip(), STORY.replace("?", ".").strip()),
+        *((text, text) for text in (f"{TALE}\nPlease tell me by Friday.", f"{TALE}\nTell me what he did in Porto.")),
+        *((f"{STORY}\n{end}", STORY.split("?")[0] + "?") for end in (ASKED, f"{ASKED} Thanks!")),
+        (f"{TALE}\n\n{ASKED} Thanks a lot!", ASKED),
+        (f"{ASKED}\n{TALE}\nThe end.", ASKED),
+        (f"{TALE}\n{ASKED}\nThe end.", f"{TALE}\n{ASKED}\nThe end."),
+        (TALE, TALE),
         (STORY[:MOST_ASKING_CHARS], STORY[:MOST_ASKING_CHARS]),
         ("雨が降った。" * 200 + "兄は六月に自転車を誰に売った？", "兄は六月に自転車を誰に売った？"),
         ("Be brief.\nHuman: Who is Ines?\nAI: Your sister.\nHuman: Where is she?", "Who is Ines? Where is she?"),
