@@ -187,9 +187,9 @@ export class Painter {
   }
 }
 
-/** Isolated, as an Arabic name has its ellipsis on the left. */
+/** Isolated, as an Arabic name has its ellipsis on the left; a letter keeps its vowel signs. */
 function shortened(name: string): string {
-  const letters = [...name];
+  const letters = name.match(/.\p{M}*/gsu) ?? [];
   return `\u2068${letters.length > LONGEST ? `${letters.slice(0, LONGEST - 1).join("").trimEnd()}…` : name}\u2069`;
 }
 
