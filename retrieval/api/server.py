@@ -82,8 +82,8 @@ def app_from_env() -> ASGIApp:
     from retrieval.api.middleware import stating_startup_failures
 
     settings = Settings.from_env()
-    logging.basicConfig(level=settings.log_level.upper())
     # As in the parent, from which spawned workers inherit nothing.
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
     logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     logging.getLogger("uvicorn.error").addFilter(_is_no_cancellation)
     return stating_startup_failures(create_app(settings))

@@ -72,7 +72,7 @@ def test_a_request_that_a_stop_cuts_off_leaves_no_traceback(
     assert "Traceback" not in caplog.text
 
 
-def test_a_spawned_worker_logs_no_more_than_a_forked_one() -> None:
+def test_a_spawned_worker_logs_what_a_forked_one_does_and_as_it_does() -> None:
     """Nothing of a request that a stop cuts off, and no line for each lost connection; it inherits no logger."""
     code = """
 import asyncio, logging
@@ -80,8 +80,9 @@ from retrieval.api.server import app_from_env
 app_from_env()
 logging.getLogger("uvicorn.error").error("cut off", exc_info=asyncio.CancelledError())
 logging.getLogger("psycopg.pool").warning("lost")
+logging.getLogger("uvicorn.error").warning("told")
 """
-    assert python("-c", code).stderr == ""
+    assert python("-c", code).stderr == "WARNING: told\n"
 
 
 def test_it_accepts_no_connection_while_it_finishes_requests(database_url: str) -> None:
