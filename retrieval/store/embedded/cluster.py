@@ -22,7 +22,7 @@ from pathlib import Path
 import psutil
 
 from retrieval.errors import EmbeddedPostgresError
-from retrieval.store.embedded.programs import MAJOR, is_root, let_server_user_in, run_program, system_user
+from retrieval.store.embedded.programs import MAJOR, folder_of, is_root, let_server_user_in, run_program, system_user
 
 START_TIMEOUT_S = 600
 STOP_TIMEOUT_S = 60
@@ -221,7 +221,7 @@ def _at_work_in(folder: Path) -> Iterator[psutil.Process]:
 
 def _is_at_work_in(folder: Path, process: psutil.Process) -> bool:
     """Whether a process is PostgreSQL's and its working directory is `folder`, by whatever path."""
-    return process.name() in _PROGRAMS and Path(process.cwd()) == folder.resolve()
+    return process.name() in _PROGRAMS and folder_of(process, folder) == folder.resolve()
 
 
 def _socket_folder(pgdata: Path) -> Path:

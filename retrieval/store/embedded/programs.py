@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from native import is_old_x86
 from retrieval.errors import EmbeddedPostgresError
 
@@ -96,6 +98,22 @@ def let_server_user_in(owned: Path) -> None:
         if not mode & stat.S_IXOTH:
             log.warning("letting other users pass through %s, for the database's user", folder)
             folder.chmod(mode | stat.S_IXOTH)
+
+
+def folder_of(process: psutil.Process, owned: Path) -> Path:
+    """The working directory of a process that the owner of `owned` runs; raises psutil.Error if it cannot be seen.
+
+    In most containers root lacks the capability to see those of other users. So this thread looks as that user.
+    """
+    if not is_root() or sys.platform != "linux":
+        return Path(process.cwd())
+    libc, owner = ctypes.CDLL(None), owned.stat()
+    group, user = libc.setfsgid(owner.st_gid), libc.setfsuid(owner.st_uid)
+    try:
+        return Path(process.cwd())
+    finally:
+        libc.setfsuid(user)
+        libc.setfsgid(group)
 
 
 def run_program(program: str, *arguments: str | Path, owner: Path) -> None:

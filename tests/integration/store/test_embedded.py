@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,10 +82,10 @@ def started() -> Iterator[list[subprocess.Popen[str]]]:
         process.communicate()
 
 
-def use(folder: Path, started: list[subprocess.Popen[str]]) -> tuple[subprocess.Popen[str], str]:
+def use(folder: Path, started: list[subprocess.Popen[str]], *launcher: str) -> tuple[subprocess.Popen[str], str]:
     """Start a process that uses the folder's server; the process and the URL that it got."""
     process = subprocess.Popen(
-        (sys.executable, "-c", USER, str(folder)),
+        (*launcher, sys.executable, "-c", USER, str(folder)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -229,6 +230,14 @@ def test_two_processes_share_and_the_last_one_stops_it(folder: Path, started: li
     assert one(url, "select 1") == 1, "the other process still uses it"
 
     assert end(second, signal.SIGTERM) == (128 + signal.SIGTERM, "")
+    assert servers(folder) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can give up a capability")
+def test_root_of_a_container_sees_the_servers_processes(folder: Path, started: list[subprocess.Popen[str]]) -> None:
+    """Without this capability it took the server of another user for ended, started it again and never stopped it."""
+    process, _ = use(folder, started, "setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-sys_ptrace")
+    assert end(process, signal.SIGTERM) == (128 + signal.SIGTERM, "")
     assert servers(folder) == []
 
 
