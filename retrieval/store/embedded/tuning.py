@@ -25,6 +25,9 @@ def tuned_settings() -> dict[str, str]:
     """Server settings for this machine; measurements in docs/decisions/0009-vector-at-scale.md."""
     memory_mib = memory_bytes() // _MIB
     maintenance_mib = max(64, min(memory_mib // 8, 2_048))
+    shared_bytes = shared_memory_bytes()
+    # Shared memory is too small for parallel builds in many containers.
+    workers = 0 if 0 < shared_bytes < 2 * maintenance_mib * _MIB else min(4, processors() - 1)
     return {
         "shared_buffers": f"{max(64, min(memory_mib // 4, 8_192))}MB",
         "effective_cache_size": f"{max(128, memory_mib // 2)}MB",
@@ -32,8 +35,11 @@ def tuned_settings() -> dict[str, str]:
         # slower.
         "maintenance_work_mem": f"{maintenance_mib}MB",
         "autovacuum_work_mem": "64MB",
-        "max_parallel_maintenance_workers": str(_build_workers(maintenance_mib * _MIB)),
-        "dynamic_shared_memory_type": _shared_memory_type(),
+        "max_parallel_maintenance_workers": str(workers),
+        # Some containers have no /dev/shm to write to, or a tiny one.
+        "dynamic_shared_memory_type": (
+            "sysv" if sys.platform == "linux" and shared_bytes < _LEAST_SHARED_MEMORY else "posix"
+        ),
         "work_mem": "16MB",
         "max_connections": "100",
         "synchronous_commit": "on",
@@ -55,18 +61,6 @@ def tuned_settings() -> dict[str, str]:
         "log_parameter_max_length": "0",
         "log_parameter_max_length_on_error": "0",
     }
-
-
-def _shared_memory_type() -> str:
-    """System V memory where Linux has no /dev/shm to write to, or a tiny one, as in some containers."""
-    return "sysv" if sys.platform == "linux" and shared_memory_bytes() < _LEAST_SHARED_MEMORY else "posix"
-
-
-def _build_workers(build_bytes: int) -> int:
-    """Parallel workers for index builds: none if shared memory is too small for them, as in many containers."""
-    if 0 < shared_memory_bytes() < 2 * build_bytes:
-        return 0
-    return min(4, processors() - 1)
 
 
 class ServerSettings(NamedTuple):
