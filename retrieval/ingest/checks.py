@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC
 from itertools import product
@@ -28,6 +28,10 @@ class Draft:
     id: str
     input: MemoryInput
     fingerprint: bytes
+
+    def is_among(self, versions: Mapping[str, MemoryVersion]) -> bool:
+        """Whether the memory is among these versions, by id, with the same content."""
+        return self.id in versions and versions[self.id].fingerprint == self.fingerprint
 
     def as_stored(self, version: MemoryVersion | None) -> Draft:
         """With the stored fingerprint, if they differ only in whether id, time and position were given.

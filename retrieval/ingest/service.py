@@ -123,8 +123,7 @@ class Ingest:
         superseded = superseded_ids(changes.get("supersedes"))
 
         async def attempt() -> Memory:
-            async with self._pool.connection() as conn:
-                namespace = await namespaces.find(conn, name)
+            async with namespaces.opened(self._pool, name) as (conn, namespace):
                 stored = await memories.get(conn, namespace, memory_id)
                 known = await locking.versions(conn, namespace.ns, by_id(superseded))
             for missing in superseded:
@@ -151,8 +150,7 @@ class Ingest:
         _check_either(ids, filters)
 
         async def attempt() -> UpdateReceipt:
-            async with self._pool.connection() as conn:
-                namespace = await namespaces.find(conn, name)
+            async with namespaces.opened(self._pool, name) as (conn, namespace):
                 if ids:
                     stored = await memories.read(conn, namespace.ns, by_id(ids))
                 else:
@@ -211,11 +209,7 @@ class Ingest:
             # Without its place, a chunk whose position was cleared differs from the one sent, and gets it back.
             unplaced = {version.id: version._replace(place=None) for version in known.values()}
             drafts = [draft.as_stored(unplaced.get(draft.id)) for draft in sent]
-            kept = {
-                draft.id: draft.fingerprint
-                for draft in drafts
-                if draft.id in known and known[draft.id].fingerprint == draft.fingerprint
-            }
+            kept = {draft.id: draft.fingerprint for draft in drafts if draft.is_among(known)}
             if len(kept) == len(drafts) == len(known):
                 if await turn():
                     async with self._pool.connection() as conn:
@@ -242,8 +236,7 @@ class Ingest:
         """Delete a document with its chunks; raises NotFound if there is no such namespace or document."""
 
         async def attempt() -> None:
-            async with self._pool.connection() as conn:
-                namespace = await namespaces.find(conn, name)
+            async with namespaces.opened(self._pool, name) as (conn, namespace):
                 known = await locking.versions(conn, namespace.ns, documents.chunks_of(document_id))
                 if not known:
                     raise NotFound(f"there is no document {document_id!r} in namespace {name!r}")
@@ -262,9 +255,7 @@ class Ingest:
             given = [draft.input.id for draft in drafts if draft.input.id is not None]
             known = await locking.versions(conn, namespace.ns, by_id(given))
             drafts = [draft.as_stored(known.get(draft.id)) for draft in drafts]
-            changed = [
-                each.id for each in drafts if each.id in known and known[each.id].fingerprint != each.fingerprint
-            ]
+            changed = [draft.id for draft in drafts if draft.id in known and not draft.is_among(known)]
             stored = await memories.read(conn, namespace.ns, by_id(changed))
         return await self._write_changed(namespace, drafts, known, stored, turn)
 
@@ -315,9 +306,8 @@ class Ingest:
 
         Without a `turn` to wait for, drafts are based on these versions. Raises Collided if one has changed since.
         """
-        fingerprints = {memory_id: version.fingerprint for memory_id, version in known.items()}
-        unchanged = [draft for draft in drafts if fingerprints.get(draft.id) == draft.fingerprint]
-        changed = [draft for draft in drafts if fingerprints.get(draft.id) != draft.fingerprint]
+        unchanged = [draft for draft in drafts if draft.is_among(known)]
+        changed = [draft for draft in drafts if not draft.is_among(known)]
         results = {draft.position: AddResult(id=draft.id, status="unchanged") for draft in unchanged}
         if changed:
             embeddings = await self._embeddings_of(namespace, changed, stored)
@@ -328,7 +318,7 @@ class Ingest:
         if turn and await turn() and unchanged:
             async with self._pool.connection() as conn:
                 now = await locking.versions(conn, namespace.ns, by_id([draft.id for draft in unchanged]))
-            if any(draft.id not in now or now[draft.id].fingerprint != draft.fingerprint for draft in unchanged):
+            if not all(draft.is_among(now) for draft in unchanged):
                 raise Collided("a call before this one changed the same memory")
         if changed:
             written = await self._writes.store(await self._created(namespace), batch)
