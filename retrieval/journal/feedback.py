@@ -14,6 +14,9 @@ from retrieval.validation import check_query
 
 T = TypeVar("T")
 
+_LISTS = ("relevant", "irrelevant", "clicked")
+"""Fields with a list of judged memories."""
+
 
 def check_feedback(request: FeedbackRequest) -> None:
     """Check what does not depend on stored data.
@@ -118,22 +121,13 @@ def by_question(judged: Feedback) -> bytes:
 
 def limited(judged: Feedback, existing: Collection[str]) -> Feedback:
     """The feedback on the `existing` memories only; the ranking shown is kept."""
-    return msgspec.structs.replace(
-        judged,
-        relevant=[each for each in judged.relevant if each in existing],
-        irrelevant=[each for each in judged.irrelevant if each in existing],
-        clicked=[each for each in judged.clicked if each in existing],
-        ratings={each: rating for each, rating in judged.ratings.items() if each in existing},
-    )
+    lists = {name: [each for each in getattr(judged, name) if each in existing] for name in _LISTS}
+    ratings = {each: rating for each, rating in judged.ratings.items() if each in existing}
+    return msgspec.structs.replace(judged, ratings=ratings, **lists)
 
 
 def fingerprint(request: FeedbackRequest) -> bytes:
     """A hash of all that the caller sent except the id; equal hashes mean the same feedback."""
-    plain = msgspec.structs.replace(
-        request,
-        id=None,
-        relevant=sorted(set(request.relevant)),
-        irrelevant=sorted(set(request.irrelevant)),
-        clicked=sorted(set(request.clicked)),
-    )
+    lists = {name: sorted(set(getattr(request, name))) for name in _LISTS}
+    plain = msgspec.structs.replace(request, id=None, **lists)
     return hashlib.blake2b(msgspec.json.encode(plain, order="sorted"), digest_size=16).digest()
