@@ -26,6 +26,8 @@ Form = Literal[
     "epub"
 ]  # fmt: skip
 
+_CODE = ("javascript", "json", "sql", "toml", "typescript", "x-httpd-php", "x-sh", "xml", "yaml")
+
 MEDIA_TYPES: Mapping[str, Form] = {
     "text/plain": "text",
     "text/x-rst": "text",
@@ -44,15 +46,7 @@ MEDIA_TYPES: Mapping[str, Form] = {
     "application/vnd.oasis.opendocument.spreadsheet": "ods",
     "application/vnd.oasis.opendocument.presentation": "odp",
     "application/epub+zip": "epub",
-    "application/javascript": "code",
-    "application/json": "code",
-    "application/sql": "code",
-    "application/toml": "code",
-    "application/typescript": "code",
-    "application/x-httpd-php": "code",
-    "application/x-sh": "code",
-    "application/xml": "code",
-    "application/yaml": "code",
+    **{f"application/{name}": "code" for name in _CODE},
 }
 """Supported media types, the usual name of a form first; any other `text/...` is source code."""
 

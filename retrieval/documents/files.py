@@ -13,13 +13,14 @@ from retrieval.errors import InvalidInput
 from retrieval.types.document import MAX_DOCUMENT_BYTES, DocumentInput
 
 _OFFICE = "application/vnd.openxmlformats-officedocument."
+_PLAIN = ("adoc", "log", "org", "srt", "tex", "txt", "vtt")
 _SOURCE = (
     *("c", "cc", "cpp", "cs", "css", "go", "h", "hpp", "java", "js", "json", "jsx", "kt", "lua", "mjs", "php", "pl"),
     *("py", "r", "rb", "rs", "scala", "sh", "sql", "swift", "toml", "ts", "tsx", "vue", "xml", "yaml", "yml"),
 )
 _MEDIA_TYPES = {
     **{f".{name}": f"text/x-{name}" for name in _SOURCE},
-    ".adoc": "text/plain",
+    **{f".{name}": "text/plain" for name in _PLAIN},
     ".csv": "text/csv",
     ".docx": f"{_OFFICE}wordprocessingml.document",
     ".epub": "application/epub+zip",
@@ -27,20 +28,14 @@ _MEDIA_TYPES = {
     ".html": "text/html",
     ".ipynb": "application/x-ipynb+json",
     ".markdown": "text/markdown",
-    ".log": "text/plain",
     ".md": "text/markdown",
     ".odp": "application/vnd.oasis.opendocument.presentation",
     ".ods": "application/vnd.oasis.opendocument.spreadsheet",
     ".odt": "application/vnd.oasis.opendocument.text",
-    ".org": "text/plain",
     ".pdf": "application/pdf",
     ".pptx": f"{_OFFICE}presentationml.presentation",
     ".rst": "text/x-rst",
-    ".srt": "text/plain",
-    ".tex": "text/plain",
     ".tsv": "text/tab-separated-values",
-    ".txt": "text/plain",
-    ".vtt": "text/plain",
     ".xhtml": "application/xhtml+xml",
     ".xlsx": f"{_OFFICE}spreadsheetml.sheet",
 }
