@@ -10,10 +10,10 @@ import msgspec
 from retrieval.imports.columns import columns_of, memory_of_row
 from retrieval.imports.records import (
     ImportContext,
+    Record,
     Records,
     RepeatableIds,
     SkippedRecord,
-    SourceRecord,
     list_of,
     mapping_of,
     text_of_part,
@@ -41,7 +41,7 @@ def is_conversation(row: Mapping[str, Any]) -> bool:
 
 def read_message(
     row: Mapping[str, Any], place: str, line: int | None, context: ImportContext, ids: RepeatableIds
-) -> SourceRecord | SkippedRecord:
+) -> Record:
     """A turn; skipped unless it is from user or assistant and has a text."""
     if row.get("role") not in _SAID_BY or _says_nothing(row.get("content")):
         return SkippedRecord(place=place, reason="system and tool messages")

@@ -20,9 +20,9 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile, decode_declared
 from retrieval.imports.records import (
     ImportContext,
+    Record,
     Records,
     SkippedRecord,
-    SourceRecord,
     content_id,
     memory_record,
     refused,
@@ -116,12 +116,10 @@ def _positions(envelopes: list[_MailHead]) -> list[int]:
         threads[envelope.thread].append(index)
     positions = [0] * len(envelopes)
     for members in threads.values():
-        latest = datetime.min.replace(tzinfo=UTC)
-        keys = {}
+        latest, times = datetime.min.replace(tzinfo=UTC), {}
         for index in members:
-            latest = envelopes[index].time or latest
-            keys[index] = (latest, index)
-        for position, index in enumerate(sorted(members, key=keys.__getitem__)):
+            times[index] = latest = envelopes[index].time or latest
+        for position, index in enumerate(sorted(members, key=times.__getitem__)):
             positions[index] = position
     return positions
 
@@ -147,9 +145,7 @@ def _mails(source: ImportFile) -> Iterator[tuple[bytes, bytes]]:
             yield from_line, b"".join(lines)
 
 
-def _record(
-    raw: bytes, envelope: _MailHead, position: int, place: str, context: ImportContext
-) -> SourceRecord | SkippedRecord:
+def _record(raw: bytes, envelope: _MailHead, position: int, place: str, context: ImportContext) -> Record:
     try:
         mail = BytesParser(policy=_POLICY).parsebytes(raw)
         text = said(_body(mail))

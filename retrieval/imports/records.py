@@ -149,7 +149,7 @@ def text_naming(name: str, text: str) -> str:
     return text if name.lower() in text.lower() else f"{name}: {text}"
 
 
-def relation_record(place: str, format_: str, source: str, type_: str, target: str) -> SourceRecord | SkippedRecord:
+def relation_record(place: str, format_: str, source: str, type_: str, target: str) -> Record:
     """A record of a memory that states a relation from another memory server's graph."""
     if not (source and type_ and target):
         return SkippedRecord(place=place, reason="relation without an end")

@@ -13,9 +13,9 @@ from retrieval.imports.files import FilePart, ImportFile
 from retrieval.imports.json_values import keys_of_parts, objects_at
 from retrieval.imports.records import (
     ImportContext,
+    Record,
     Records,
     SkippedRecord,
-    SourceRecord,
     Turns,
     list_of,
     mapping_of,
@@ -91,7 +91,7 @@ def _seconds(message: Mapping[str, Any]) -> float:
 
 def _message(
     message: Mapping[str, Any], spot: tuple[str, str], place: str, workspace: _Workspace, context: ImportContext
-) -> SourceRecord | SkippedRecord:
+) -> Record:
     subtype = text_of(message.get("subtype"))
     if message.get("bot_id") or subtype == "bot_message":
         return SkippedRecord(place=place, reason="message of a bot")

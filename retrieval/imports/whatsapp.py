@@ -13,10 +13,10 @@ from retrieval.errors import InvalidInput
 from retrieval.imports.files import ImportFile
 from retrieval.imports.records import (
     ImportContext,
+    Record,
     Records,
     RepeatableIds,
     SkippedRecord,
-    SourceRecord,
     Turns,
     content_id,
     refused,
@@ -137,9 +137,7 @@ def _time(entry: _ChatEntry, day_first: bool) -> datetime:
     return datetime(year + 2000 * (year < 100), month, day, hour, minute, second_)
 
 
-def _record(
-    entry: _ChatEntry, time: datetime, session: str, turns: Turns, ids: RepeatableIds
-) -> SourceRecord | SkippedRecord:
+def _record(entry: _ChatEntry, time: datetime, session: str, turns: Turns, ids: RepeatableIds) -> Record:
     place = f"line {entry.line}"
     first, *others = entry.lines
     speaker, colon, said = first.partition(": ")
