@@ -34,7 +34,6 @@ from retrieval.types.document import (
     DocumentReceipt,
 )
 from retrieval.types.memory import Memory, MemoryInput
-from retrieval.types.namespace import DEFAULT_EMBEDDER
 from retrieval.validation import check_names, check_storable
 
 OWN_KEY = "document"
@@ -72,12 +71,9 @@ class DocumentService:
         Raises:
             ModelFileError: the embedder cannot be opened.
         """
-        try:
-            async with namespaces.opened(self._pool, namespace) as (_, found):
-                embedder = found.settings.embedder
-        except NotFound:
-            embedder = DEFAULT_EMBEDDER
-        count = self._embedders.of(embedder).count_pieces
+        async with self._pool.connection() as conn:
+            found = await namespaces.find_or_new(conn, namespace)
+        count = self._embedders.of(found.settings.embedder).count_pieces
         count("")  # fails here if at all, as it must not fail while a text is split
         return DocumentSplitter(count)
 
