@@ -130,9 +130,8 @@ class Extract:
 async def extract(content: bytes, media_type: str | None) -> Extract:
     """The text of a file.
 
-    Raises:
-        InvalidInput: an unsupported media type, or a file that is of another type, damaged or encrypted, or has no text
-            or too much of it.
+    Raises InvalidInput for an unsupported media type, or a file that is of another type, damaged or encrypted, or that
+    has no text or too much of it.
     """
     form = _form(content, media_type)
     warning = None
@@ -229,11 +228,7 @@ def _marked_encoding(content: bytes) -> str | None:
 
 
 async def _read_apart(reader: str, content: bytes) -> Reading:
-    """Run a reader in a separate process, so that a hostile file can harm nothing else.
-
-    Raises:
-        InvalidInput: the file cannot be read.
-    """
+    """Run a reader in a process of its own, so that a hostile file harms nothing; InvalidInput if it cannot be read."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TRIVET_")}  # no keys
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", readers.__name__, reader,  # the current folder may have a logging.py

@@ -68,8 +68,7 @@ class DocumentService:
     async def _splitter(self, namespace: str) -> DocumentSplitter:
         """A splitter that counts pieces with the namespace's embedder, or the default one if it does not exist yet.
 
-        Raises:
-            ModelFileError: the embedder cannot be opened.
+        Raises ModelFileError if the embedder cannot be opened.
         """
         async with self._pool.connection() as conn:
             found = await namespaces.find_or_new(conn, namespace)
@@ -192,11 +191,7 @@ def _head(text: str, pieces: int, count: Callable[[str], int]) -> str:
 
 
 def _content_of(document: DocumentInput) -> bytes:
-    """The file that was sent.
-
-    Raises:
-        InvalidInput: both or none of `text` and `content_base64`, or content that is not base64.
-    """
+    """The file that was sent; raises InvalidInput unless it is either `text` or base64, and not too large."""
     if (document.text is None) == (document.content_base64 is None):
         raise InvalidInput("give one of `text` and `content_base64`", loc=("text",))
     if document.text is not None:

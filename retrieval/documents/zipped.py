@@ -228,11 +228,7 @@ def read_epub(content: bytes) -> Reading:
 
 
 def _opened(content: bytes) -> ZipFile:
-    """A zip archive.
-
-    Raises:
-        ValueError: it unpacks to more than `MAX_UNPACKED_BYTES`.
-    """
+    """A zip archive; raises ValueError if it unpacks to more than `MAX_UNPACKED_BYTES`."""
     archive = ZipFile(BytesIO(content))
     if sum(member.file_size for member in archive.infolist()) > MAX_UNPACKED_BYTES:
         raise ValueError(f"it unpacks to more than {MAX_UNPACKED_BYTES // 1024**2} MiB")

@@ -41,11 +41,7 @@ class DatedDocs(NamedTuple):
 
 
 async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | None, limit: int) -> EntityPage:
-    """The page of an entity, with at most `limit` of its memories.
-
-    Raises:
-        InvalidInput: the cursor is not from an earlier page.
-    """
+    """The page of an entity with at most `limit` memories; raises InvalidInput for a cursor that no page gave."""
     dated = _by_time(view, entity.entity)
     after = _after(view, dated, cursor)
     shown, facts = after[:limit], _facts(view, dated.docs)

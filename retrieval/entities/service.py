@@ -92,10 +92,7 @@ class EntityService:
         """A page of the entities that visible memories mention, the most mentioned first.
 
         `q` is a part of the name or an alias. Words, dates and identifiers are listed only with `q`, `types` or
-        `words`.
-
-        Raises:
-            InvalidInput: a blank `q`, or a cursor that is not from an earlier page.
+        `words`. Raises InvalidInput for a blank `q`, or a cursor that is not from an earlier page.
         """
         part = None if q is None else normalize(q)
         if part == "":
@@ -127,8 +124,7 @@ class EntityService:
     ) -> EntityPage:
         """The page of an entity, from visible memories; `cursor` and `limit` page through its memories.
 
-        Raises:
-            InvalidInput: the cursor is not from an earlier page.
+        Raises InvalidInput if the cursor is not from an earlier page.
         """
         async with self._view(name, options, words=words) as view:
             return await entity_page(view, await view.entity(entity_id), cursor=cursor, limit=limit)
@@ -172,11 +168,7 @@ class EntityService:
         limit: int = 3,
         words: bool = False,
     ) -> EntityPaths:
-        """The shortest paths between two entities.
-
-        Raises:
-            InvalidInput: source and target are the same entity.
-        """
+        """The shortest paths between two entities; raises InvalidInput if they are the same."""
         async with self._view(name, options, words=words) as view:
             source, target = (await view.entity(source_id)).entity, (await view.entity(target_id)).entity
             if source == target:
@@ -264,11 +256,7 @@ class EntityService:
             return EntityAliases(id=entity_code(root), aliases=aliases)
 
     async def merge(self, name: str, entity_id: str, into: str) -> MergeReceipt:
-        """Show an entity as another one, also in searches, until the merge is undone.
-
-        Raises:
-            Conflict: they are already merged.
-        """
+        """Show an entity as another one, also in searches, until that is undone; raises Conflict if they are one."""
         async with self._view(name, EVERYTHING) as view:
             entity, target = await view.entity(entity_id), await view.entity(into)
         merge_id = uuid7()

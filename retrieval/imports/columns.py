@@ -56,8 +56,7 @@ def has_usual_names(row: Mapping[str, Any]) -> bool:
 def columns_of(row: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, str]:
     """The row's columns by field: those given, and the likeliest of the others.
 
-    Raises:
-        InvalidInput: a field or a column that was given does not exist.
+    Raises InvalidInput if a field or a column that was given does not exist.
     """
     for field, column in given.items():
         if field not in USUAL_NAMES:

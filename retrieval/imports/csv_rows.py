@@ -34,11 +34,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The rows.
-
-    Raises:
-        InvalidInput: no column has the text, or a column given by the user does not exist.
-    """
+    """The rows; raises InvalidInput if no column has the text, or one that the user gave does not exist."""
     lines = source.part(*FILES).text(context)
     head = lines.read(4_000)
     lines.detach()

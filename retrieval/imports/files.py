@@ -94,8 +94,7 @@ class ImportFile:
     def members(self) -> list[str]:
         """The names in the zip, sorted, numbers by value, without what macOS's Finder adds; empty for a file.
 
-        Raises:
-            InvalidInput: the zip is damaged, or unpacks to too many bytes.
+        Raises InvalidInput if the zip is damaged, or unpacks to too many bytes.
         """
         names = self._archive.namelist() if self.is_zip else []
         return sorted((name for name in names if not name.startswith("__MACOSX/")), key=_by_number)
@@ -104,9 +103,7 @@ class ImportFile:
         """The zip's members that match one of the patterns, in order of their names, or the file itself.
 
         A pattern without a slash matches the last part of a name. Case is ignored: Windows has `MAIL.EML`.
-
-        Raises:
-            InvalidInput: the zip is damaged.
+        Raises InvalidInput if the zip is damaged.
         """
         if not self.is_zip:
             yield self._part("")
@@ -122,11 +119,7 @@ class ImportFile:
         return self._parts.setdefault(name, FilePart(name=name, file=self._file, archive=archive))
 
     def part(self, *patterns: str) -> FilePart:
-        """The one part of the first pattern that any part has.
-
-        Raises:
-            InvalidInput: there is none, or there are several.
-        """
+        """The one part of the first pattern that any part has; raises InvalidInput if there are none or several."""
         for pattern in patterns:
             parts = list(self.parts(pattern))
             if len(parts) > 1:
@@ -163,8 +156,7 @@ class FilePart:
     def open(self) -> IO[bytes]:
         """Its bytes. Reading raises InvalidInput if the zip is damaged.
 
-        Raises:
-            InvalidInput: the member is encrypted, of an unusual method, or would unpack to too many bytes.
+        Raises InvalidInput if the member is encrypted, of an unusual method, or would unpack to too many bytes.
         """
         if self.archive is None:
             self.file.seek(0)
@@ -182,11 +174,7 @@ class FilePart:
             raise InvalidInput(f"is damaged: {exc}") from exc
 
     def decoded(self, context: ImportContext) -> IO[bytes]:
-        """Its text as UTF-8; a note records any other encoding.
-
-        Raises:
-            InvalidInput: as `open`, and while reading.
-        """
+        """Its text as UTF-8; a note records any other encoding. Raises InvalidInput as `open`, and while reading."""
         encoding, errors = self.encoding
         stream = self.open()
         if encoding == "utf-8" and errors == "strict":

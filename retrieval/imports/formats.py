@@ -52,8 +52,7 @@ FORMATS: dict[str, ImportFormat] = {
 def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
     """The name of the format that the content has; `columns` are names given by the user.
 
-    Raises:
-        InvalidInput: it has none, or is a zip that cannot be opened.
+    Raises InvalidInput if it has none, or is a zip that cannot be opened.
     """
     if source.is_empty:
         return "jsonl"  # it has no lines
@@ -75,8 +74,7 @@ def detect(source: ImportFile, columns: Mapping[str, str] | None = None) -> str:
 def read(source: ImportFile, name: str, context: ImportContext) -> Records:
     """The records of a file. A fault of the whole file is raised; damage further on becomes a record.
 
-    Raises:
-        InvalidInput: the file is not of this format, or needs an option from the user.
+    Raises InvalidInput if the file is not of this format, or needs an option from the user.
     """
     yield from source.climbing()
     entry = FORMATS[name]

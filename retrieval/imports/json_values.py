@@ -39,11 +39,8 @@ _CLOSING = ("end_map", "end_array")
 def values_at(part: FilePart, places: Collection[JsonPlace], context: ImportContext) -> Iterator[tuple[JsonPlace, Any]]:
     """The values at the places, in the order of the file; there may be several outermost values (JSON lines).
 
-    Only one value is in memory at a time. A yielded value is not searched for further places.
-
-    Raises:
-        InvalidInput: the file cannot be read, or its JSON ends early or is broken; all complete values before that have
-            been yielded.
+    Only one value is in memory at a time. A yielded value is not searched for further places. Raises InvalidInput if
+    the file cannot be read, or its JSON ends early or is broken; all complete values before that have been yielded.
     """
     builder: Any = None
     place, inner = "", 0

@@ -87,8 +87,7 @@ class ImportContext:
     def time(self, value: Any) -> datetime | None:
         """A time from RFC 3339, RFC 2822, a calendar day, or seconds or milliseconds since 1970; None for nothing.
 
-        Raises:
-            InvalidInput: it is something else, or outside the calendar.
+        Raises InvalidInput if it is something else, or outside the calendar.
         """
         if value is None or value == "" or isinstance(value, bool):
             return None

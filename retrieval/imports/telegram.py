@@ -52,11 +52,7 @@ def _is_of_pages(source: ImportFile) -> bool:
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The messages, chat by chat; a day is a session.
-
-    Raises:
-        InvalidInput: they were exported as HTML.
-    """
+    """The messages, chat by chat; a day is a session. Raises InvalidInput if they were exported as HTML."""
     if _is_of_pages(source):
         raise InvalidInput("these are Telegram's pages in HTML: export the chat again, with the format JSON")
     turns = Turns("telegram")

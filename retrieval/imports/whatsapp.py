@@ -68,11 +68,7 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
-    """The messages; a day is a session.
-
-    Raises:
-        InvalidInput: day and month cannot be told apart.
-    """
+    """The messages; a day is a session. Raises InvalidInput if day and month cannot be told apart."""
     begun = (entry for entry in _entries(source, ImportContext()) if isinstance(entry, _ChatEntry))
     first = next(begun, None)
     if first is None:
@@ -101,10 +97,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
 def is_day_first(dates: Sequence[_Date]) -> bool:
     """Whether dates begin with the day, by numbers above 12, or else by the only order in which time never runs back.
 
-    `dates` are the three numbers as written, in the file's order.
-
-    Raises:
-        InvalidInput: neither decides.
+    `dates` are the three numbers as written, in the file's order. Raises InvalidInput if neither decides.
 
     >>> is_day_first([(3, 4, 24), (13, 4, 24)]), is_day_first([(1, 31, 24)]), is_day_first([(9, 1, 24), (1, 2, 24)])
     (True, False, True)

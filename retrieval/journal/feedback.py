@@ -21,9 +21,8 @@ _LISTS = ("relevant", "irrelevant", "clicked")
 def check_feedback(request: FeedbackRequest) -> None:
     """Check what does not depend on stored data.
 
-    Raises:
-        InvalidInput: no judgement, neither query nor ranking nor search, a blank query, a memory shown twice, or one
-            judged both ways; names the field.
+    Raises InvalidInput, which names the field, for no judgement, neither query nor ranking nor search, a blank query, a
+    memory shown twice, or one judged both ways.
     """
     if not (request.relevant or request.irrelevant or request.clicked or request.ratings):
         raise InvalidInput("judge at least one memory in `relevant`, `irrelevant`, `clicked` or `ratings`")
@@ -45,8 +44,7 @@ def check_feedback(request: FeedbackRequest) -> None:
 def completed(request: FeedbackRequest, logged: LoggedQuery | None) -> FeedbackRequest:
     """Fill in the fields that a request, which passed `check_feedback`, leaves out from the log entry of its search.
 
-    Raises:
-        InvalidInput: the log lacks a required field, or a clicked memory was not shown.
+    Raises InvalidInput if the log lacks a required field, or a clicked memory was not shown.
     """
     query, shown = request.query, request.shown
     if logged is None and (query is None or shown is None):

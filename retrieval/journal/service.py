@@ -69,11 +69,7 @@ class JournalService:
         return FeedbackReceipt(id=feedback_id, stored=stored is None)
 
     async def list_feedback(self, name: str, *, cursor: str | None, limit: int) -> FeedbackPage:
-        """A page of feedback, oldest first.
-
-        Raises:
-            InvalidInput: the cursor is not from an earlier page.
-        """
+        """A page of feedback, oldest first; raises InvalidInput if the cursor is not from an earlier page."""
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
         async with namespaces.opened(self._pool, name) as (conn, found):
             rows = await feedback.read(conn, found.ns, after=after, limit=limit + 1)
@@ -103,10 +99,7 @@ class JournalService:
     async def redact_queries(self, name: str, containing: str) -> int:
         """Remove text and filters of entries that contain `containing` in either; returns the number changed.
 
-        Neither case nor the encoding of accents matters.
-
-        Raises:
-            InvalidInput: an empty text.
+        Neither case nor the encoding of accents matters. Raises InvalidInput for an empty text.
         """
         check_storable(containing, ("redact",))
         if not containing:

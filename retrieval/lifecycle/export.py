@@ -57,9 +57,5 @@ def memory_lines(memories: Iterable[Mapping[str, Any]]) -> bytes:
 
 
 def read_header(line: bytes) -> ExportHeader:
-    """The header of an export.
-
-    Raises:
-        InvalidInput: it is of another version, or damaged.
-    """
+    """The header of an export; raises InvalidInput if it is of another version, or damaged."""
     return decode(line, _header_decoder)

@@ -98,8 +98,7 @@ class LifeCycle:
     async def history(self, namespace: str, memory_id: str) -> MemoryHistory:
         """A memory with those it superseded and those that superseded it, in turn; at most `MOST_HISTORY`.
 
-        Raises:
-            NotFound: there is no such namespace or memory.
+        Raises NotFound if there is no such namespace or memory.
         """
         check_storable(memory_id, ("id",))
         async with namespaces.opened(self._pool, namespace) as (conn, found):
