@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET
@@ -45,9 +45,6 @@ from retrieval.types.memory import (
 from retrieval.types.search import NO_FILTERS, Filters
 from retrieval.validation import check_names, check_storable
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 _OF_SESSIONS = frozenset({"session_id", "kind", "document_id"})
 """Fields that make a memory a turn of a session."""
 
@@ -57,20 +54,6 @@ _CHECKED_AT_ONCE = 8
 
 # Another writer added one of the ids, deadlocked with this one, or deleted the namespace.
 _MET_ANOTHER_WRITER = (Collided, NotFound)
-
-
-def _announced(
-    write: Callable[Concatenate[Ingest, str, P], Awaitable[T]],
-) -> Callable[Concatenate[Ingest, str, P], Coroutine[Any, Any, T]]:
-    """Announce a change to the namespace named by the first argument, once it is committed."""
-
-    @wraps(write)
-    async def announced(self: Ingest, name: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = await write(self, name, *args, **kwargs)
-        self._announce(name)
-        return result
-
-    return announced
 
 
 class Ingest:
@@ -85,7 +68,6 @@ class Ingest:
         self._writes = GroupCommit(pool)
         self._order = KeyedFifo()
 
-    @_announced
     async def add(self, name: str, batch: Sequence[MemoryInput | InvalidInput]) -> list[AddResult]:
         """Add or replace memories; writes all accepted ones or none. Returns one result per memory, in order.
 
@@ -113,7 +95,6 @@ class Ingest:
                     drafts = [draft for draft in drafts if draft.id not in exc.chains]
         return [results[position] for position in range(len(batch))]
 
-    @_announced
     async def patch(self, name: str, memory_id: str, patch: MemoryPatch) -> Memory:
         """Change some fields of a memory, in all legs.
 
@@ -137,7 +118,6 @@ class Ingest:
             await turn()
             return await retried(attempt, (Collided,))
 
-    @_announced
     async def update(
         self, name: str, patch: SharedPatch, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS
     ) -> UpdateReceipt:
@@ -165,13 +145,11 @@ class Ingest:
 
         return await retried(attempt, (Collided,))
 
-    @_announced
     async def delete(self, name: str, memory_id: str) -> None:
         """Delete one memory from all legs; raises NotFound if there is no such namespace or memory."""
         if not await self._deleted(name, by_id([memory_id])):
             raise NotFound(f"there is no memory {memory_id!r} in namespace {name!r}")
 
-    @_announced
     async def delete_many(self, name: str, *, ids: Sequence[str] = (), filters: Filters = NO_FILTERS) -> int:
         """Delete memories selected by ids or filters in one transaction; returns how many were deleted.
 
@@ -189,9 +167,10 @@ class Ingest:
             async with self._pool.connection() as conn:
                 return await transaction.delete(conn, name, which)
 
-        return await retried(attempt, (Collided,))
+        if deleted := await retried(attempt, (Collided,)):
+            self._announce(name)
+        return deleted
 
-    @_announced
     async def replace_document(self, name: str, document_id: str, chunks: Sequence[MemoryInput]) -> DocumentStatus:
         """Replace a document's chunks with these, in order; a search sees all of them or none.
 
@@ -224,14 +203,15 @@ class Ingest:
             await turn()
             created = await self._created(namespace)
             async with self._pool.connection() as conn:
-                return await transaction.replace_document(
+                status = await transaction.replace_document(
                     conn, created, document_id, analysed, before=known.values(), kept=kept
                 )
+            self._announce(name)
+            return status
 
         with self._order.enter([(name, "session", session_name(document_id))]) as turn:
             return await retried(attempt, _MET_ANOTHER_WRITER)
 
-    @_announced
     async def delete_document(self, name: str, document_id: str) -> None:
         """Delete a document with its chunks; raises NotFound if there is no such namespace or document."""
 
@@ -243,6 +223,7 @@ class Ingest:
                 await transaction.replace_document(conn, namespace, document_id, (), before=known.values(), kept={})
 
         await retried(attempt, (Collided,))
+        self._announce(name)
 
     async def _write(
         self,
@@ -322,6 +303,7 @@ class Ingest:
                 raise Collided("a call before this one changed the same memory")
         if changed:
             written = await self._writes.store(await self._created(namespace), batch)
+            self._announce(namespace.name)
             results |= {draft.position: _stored(draft, written) for draft in changed}
         return results
 
