@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,18 +32,14 @@ PROFILE_FACTS = 4
 _CURSOR = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,10})")
 
 
-class DatedDocs(NamedTuple):
-    """Memories by slot, the latest first, with their times in microseconds since 2000, both of shape (memories,)."""
-
-    docs: NDArray[np.int64]
-    created: NDArray[np.int64]
-
-
 async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | None, limit: int) -> EntityPage:
     """The page of an entity with at most `limit` memories; raises InvalidInput for a cursor that no page gave."""
-    dated = _by_time(view, entity.entity)
-    after = _after(view, dated, cursor)
-    shown, facts = after[:limit], _facts(view, dated.docs)
+    docs = view.graph.docs_of(entity.entity)
+    created = view.snapshot.index.memories.created.values[docs]
+    order = np.lexsort((-docs, -created))  # the latest first
+    docs, created = docs[order], created[order]
+    after = _after(view, docs, created, cursor)
+    shown, facts = after[:limit], _facts(view, docs)
     relations, is_cut = view.graph.relations_of(entity.entity)
     relations, is_cut = relations[:MAX_RELATIONS], is_cut or len(relations) > MAX_RELATIONS
     names = await view.described({end for each in relations for end in (each.source, each.target)})
@@ -57,9 +52,9 @@ async def entity_page(view: EntityView, entity: StoredEntity, *, cursor: str | N
         name=entity.name,
         type=entity.type,
         aliases=await aliases_of(view, entity, merged),
-        mentions=len(dated.docs),
-        first_mentioned_at=from_microseconds(int(dated.created[-1])) if len(dated.docs) else None,
-        last_mentioned_at=from_microseconds(int(dated.created[0])) if len(dated.docs) else None,
+        mentions=len(docs),
+        first_mentioned_at=from_microseconds(int(created[-1])) if len(docs) else None,
+        last_mentioned_at=from_microseconds(int(created[0])) if len(docs) else None,
         profile=_profile(view, relations, [texts[doc] for doc in facts.tolist() if doc in texts]),
         memories=[texts[doc] for doc in shown.tolist() if doc in texts],
         next_cursor=_cursor(view, int(shown[-1])) if len(after) > limit else None,
@@ -77,32 +72,25 @@ async def aliases_of(view: EntityView, entity: StoredEntity, merged: Sequence[St
     """The other names of an entity: those of entities merged into it, given by hand, or from visible memories."""
     family = [entity.entity, *(each.entity for each in merged)]
     names = [each.name for each in merged]
-    for alias in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
-        slots = view.snapshot.index.memories.slots.of(alias.docs[alias.docs != BY_HAND])
-        if BY_HAND in alias.docs or in_mask(slots, view.seen.eligible).any():
-            names.append(alias.name)
+    for name, docs in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
+        slots = view.snapshot.index.memories.slots.of(docs[docs != BY_HAND])
+        if BY_HAND in docs or in_mask(slots, view.seen.eligible).any():
+            names.append(name)
     return sorted(set(names) - {entity.name})
 
 
-def _by_time(view: EntityView, entity: int) -> DatedDocs:
-    docs = view.graph.docs_of(entity)
-    created = view.snapshot.index.memories.created.values[docs]
-    order = np.lexsort((-docs, -created))
-    return DatedDocs(docs[order], created[order])
-
-
-def _after(view: EntityView, dated: DatedDocs, cursor: str | None) -> NDArray[np.int64]:
+def _after(
+    view: EntityView, docs: NDArray[np.int64], created: NDArray[np.int64], cursor: str | None
+) -> NDArray[np.int64]:
     """The memories after the page that returned the cursor, which has the time and ordinal of its last memory."""
     if cursor is None:
-        return dated.docs
+        return docs
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise InvalidInput("is not a cursor that an earlier page gave", loc=("cursor",))
-    created, ordinal = map(int, match.groups())
-    ordinals = view.snapshot.index.memories.slots.ordinals(dated.docs.copy())
-    after: NDArray[np.int64] = dated.docs[
-        (dated.created < created) | ((dated.created == created) & (ordinals < ordinal))
-    ]
+    time, ordinal = map(int, match.groups())
+    ordinals = view.snapshot.index.memories.slots.ordinals(docs.copy())
+    after: NDArray[np.int64] = docs[(created < time) | ((created == time) & (ordinals < ordinal))]
     return after
 
 

@@ -125,13 +125,6 @@ class StoredMerge(NamedTuple):
     merged_at: datetime
 
 
-class StoredAlias(NamedTuple):
-    """An alias, and the ordinals of the memories that give it, shape (memories,), or `BY_HAND`."""
-
-    name: str
-    docs: NDArray[np.int64]
-
-
 async def describe(conn: Connection, ns: int, entities: Iterable[int]) -> dict[int, StoredEntity]:
     """The entities among these that exist, by number."""
     parameters = {"ns": ns, "entities": array_text(sorted(entities))}
@@ -155,10 +148,12 @@ async def merged_into(conn: Connection, ns: int, root: int) -> list[StoredMerge]
     return [StoredMerge(*row) for row in await fetch(conn, _MERGED, {"ns": ns, "entity": root})]
 
 
-async def aliases(conn: Connection, ns: int, entities: Collection[int], *, limit: int) -> list[StoredAlias]:
-    """The aliases of some entities, one per normalised form."""
+async def aliases(
+    conn: Connection, ns: int, entities: Collection[int], *, limit: int
+) -> list[tuple[str, NDArray[np.int64]]]:
+    """The aliases of some entities, one per normalised form, with the ordinals of their memories, or `BY_HAND`."""
     rows = await fetch(conn, _ALIASES, {"ns": ns, "entities": array_text(entities), "limit": limit}, binary=True)
-    return [StoredAlias(name, integers(docs)) for name, docs in rows]
+    return [(name, integers(docs)) for name, docs in rows]
 
 
 async def aliases_by_hand(conn: Connection, ns: int) -> list[tuple[str, str]]:
