@@ -62,13 +62,13 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     """The lines, all read as the kind of the first object."""
     first = _first_object(source)
     if context.columns:
-        yield from _read_mapped(source, context)
+        yield from _read_rows(source, context)
     elif "namespace" in first and _NOT_OF_A_CORPUS.isdisjoint(first):
         yield from read_corpus(source, context)
     elif is_conversation(first):
-        yield from _read_conversations(source, context)
+        yield from _read_rows(source, context, are_conversations=True)
     else:
-        yield from (_read_mapped if has_usual_names(first) else read_memories)(source, context)
+        yield from (_read_rows if has_usual_names(first) else read_memories)(source, context)
 
 
 def read_memories(source: ImportFile, context: ImportContext) -> Records:
@@ -100,24 +100,16 @@ def read_corpus(source: ImportFile, context: ImportContext) -> Records:
             yield SourceRecord(place=place, line=number, memory=row.memory, size=len(raw), namespace=row.namespace)
 
 
-def _read_conversations(source: ImportFile, context: ImportContext) -> Records:
+def _read_rows(source: ImportFile, context: ImportContext, *, are_conversations: bool = False) -> Records:
     ids = RepeatableIds("jsonl")
     for number, raw in _lines(source, context):
-        row = object_in(raw)
-        if row is None or not is_conversation(row):
-            yield refused(f"line {number}", "has no messages", number)
+        place, row = f"line {number}", object_in(raw)
+        if row is None or (are_conversations and not is_conversation(row)):
+            yield refused(place, "has no messages" if are_conversations else "is not a JSON object", number)
+        elif are_conversations:
+            yield from read_conversation(row, place, number, context, ids)
         else:
-            yield from read_conversation(row, f"line {number}", number, context, ids)
-
-
-def _read_mapped(source: ImportFile, context: ImportContext) -> Records:
-    ids = RepeatableIds("jsonl")
-    for number, raw in _lines(source, context):
-        row = object_in(raw)
-        if row is None:
-            yield refused(f"line {number}", "is not a JSON object", number)
-        else:
-            yield memory_of_row(row, f"line {number}", number, context, ids)
+            yield memory_of_row(row, place, number, context, ids)
 
 
 def _lines(source: ImportFile, context: ImportContext) -> Iterator[tuple[int, bytes]]:
