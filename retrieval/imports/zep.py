@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from retrieval.errors import InvalidInput
@@ -58,19 +59,16 @@ def read(source: ImportFile, context: ImportContext) -> Records:
     episodes = _Episodes()
     first_reading = ImportContext(zone=context.zone)
     for part in source.parts(*FILES):
-        try:
+        with suppress(InvalidInput):  # the second reading reports it
             for entry in _entries(part, first_reading):
                 if _is_episode(entry):
                     episodes.note(entry, first_reading)
                 elif "fact" not in entry:
                     nodes[text_of(entry.get("uuid"))] = text_of(entry.get("name")), _label(entry.get("labels"))
-        except InvalidInput:
-            continue  # the second reading reports it
-    positions = episodes.positions()
 
     def memories(entry: Mapping[str, Any], place: str) -> Records:
         if _is_episode(entry):
-            yield from _episode(entry, place, episodes, positions, context)
+            yield from _episode(entry, place, episodes, context)
         else:
             yield _fact(entry, place, nodes, context) if "fact" in entry else _node(entry, place, context)
 
@@ -87,7 +85,7 @@ class _Episodes:
     """
 
     def __init__(self) -> None:
-        self._sessions: dict[str, list[tuple[datetime, str, int]]] = {}
+        self._sessions: defaultdict[str, list[tuple[datetime, str, int]]] = defaultdict(list)
         self._speakers: set[str] = set()
         self._frequent: Counter[str] = Counter()
 
@@ -99,10 +97,9 @@ class _Episodes:
             self._speakers.update({*names[: again[-1]]} & {*names[again[0] :]})
         self._frequent.update({*names})
         most_turns = max(1, len(names))
-        self._sessions.setdefault(_session(entry), []).append(
-            (_sort_key(entry, context), text_of(entry.get("uuid")), most_turns)
-        )
+        self._sessions[_session(entry)].append((_sort_key(entry, context), text_of(entry.get("uuid")), most_turns))
 
+    @cached_property
     def positions(self) -> dict[str, int]:
         """The position of each episode's first turn in its session, by the episode's id."""
         places = {}
@@ -176,9 +173,7 @@ def _node(entry: Mapping[str, Any], place: str, context: ImportContext) -> Recor
     )
 
 
-def _episode(
-    entry: Mapping[str, Any], place: str, episodes: _Episodes, positions: Mapping[str, int], context: ImportContext
-) -> Records:
+def _episode(entry: Mapping[str, Any], place: str, episodes: _Episodes, context: ImportContext) -> Records:
     """The turns of an episode; the first has its id."""
     content = _content(entry)
     if not content or entry.get("source") == "json":
@@ -187,7 +182,7 @@ def _episode(
     speaker = _speaker(entry)
     is_talk = not speaker and entry.get("source", "message") == "message"
     uuid = text_of(entry.get("uuid"))
-    first = positions.get(uuid)
+    first = episodes.positions.get(uuid)
     turns = episodes.turns(content) if is_talk else [(speaker, content)]
     episode_id = uuid or content_id("zep", turns[0][1], _said_at(entry))
     for number, (name, text) in enumerate(turns):
