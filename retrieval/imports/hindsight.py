@@ -68,10 +68,6 @@ def _fact(entry: Mapping[str, Any], place: str, context: ImportContext) -> Recor
 def _entities(value: Any) -> list[str]:
     """The entities' distinct names; they come as names, as objects, or separated by commas."""
     items = value.split(",") if isinstance(value, str) else list_of(value)
-    names = [
-        item
-        if isinstance(item, str)
-        else text_of(mapping_of(item).get("canonical_name") or mapping_of(item).get("name"))
-        for item in items
-    ]
-    return list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    objects = [item if isinstance(item, Mapping) else {"name": item} for item in items]
+    names = [text_of(each.get("canonical_name") or each.get("name")).strip() for each in objects]
+    return list(dict.fromkeys(filter(None, names)))
