@@ -100,12 +100,12 @@ class EntityService:
         any_type = words or part is not None or bool(types)
         async with self._view(name, options, words=any_type) as view:
             found, counts = _after(view, cursor)
+            fits = np.ones(len(found), np.bool_)
             if part is not None:
-                fits = view.roots(await entities.named(view.conn, view.ns, part))
-                found, counts = _only(found, counts, fits)
+                fits &= np.isin(found, view.roots(await entities.named(view.conn, view.ns, part)))
             if types:
-                found, counts = _only(found, counts, await entities.typed(view.conn, view.ns, types))
-            shown, _ = await _first_shown(view, found, counts, limit + 1)
+                fits &= np.isin(found, await entities.typed(view.conn, view.ns, types))
+            shown, _ = await _first_shown(view, found[fits], counts[fits], limit + 1)
         last = shown[limit - 1] if len(shown) > limit else None
         return EntityList(
             entities=[view.summary(entity, mentions) for entity, mentions in shown[:limit]],
@@ -288,14 +288,6 @@ def _after(view: EntityView, cursor: str | None) -> tuple[NDArray[np.int64], NDA
     count, entity = int(match[1]), entity_number(match[2]) or 0
     later = (counts < count) | ((counts == count) & (found > entity))
     return found[later], counts[later]
-
-
-def _only(
-    found: NDArray[np.int64], counts: NDArray[np.int64], wanted: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The wanted entities, with their mentions."""
-    fits = np.isin(found, wanted)
-    return found[fits], counts[fits]
 
 
 async def _first_shown(
