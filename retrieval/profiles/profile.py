@@ -15,19 +15,16 @@ from msgspec import Meta, Struct, field, structs
 from classifier.intents import Intent
 from classifier.weights import Weightings
 from retrieval.errors import InvalidInput
-from retrieval.types.search import MAX_HOPS, Leg
+from retrieval.types.search import Hops, Leg, Share, SourceCap
 from retrieval.validation import LETTER
 
 RecipeWeights = dict[Leg, Annotated[float, Meta(ge=0, le=1_000)]]
 SmoothingConstant = Annotated[float, Meta(ge=1, le=1_000)]
 FanOut = Annotated[int, Meta(ge=10, le=400)]
-Share = Annotated[float, Meta(ge=0, le=1)]
 Boost = Annotated[float, Meta(ge=0, le=4)]
-Hops = Annotated[int, Meta(ge=0, le=MAX_HOPS)]
 Anchors = Annotated[int, Meta(ge=0, le=32)]
 TermSaturation = Annotated[float, Meta(ge=0, le=100)]
 CosineGap = Annotated[float, Meta(ge=0, le=2)]
-SourceCap = Annotated[int, Meta(ge=1, le=200)]
 ModelName = Annotated[str, Meta(min_length=1, max_length=128)]
 
 _ADDED = {"bm25_k1": 1.2, "bm25_b": None}

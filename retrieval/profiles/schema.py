@@ -13,17 +13,15 @@ from retrieval.profiles.profile import (
     Boost,
     CosineGap,
     FanOut,
-    Hops,
     ModelName,
     Profile,
     RecipeWeights,
-    Share,
     SmoothingConstant,
-    SourceCap,
     TermSaturation,
 )
 from retrieval.store.shadow import ShadowSummary
 from retrieval.types.memory import Zoned
+from retrieval.types.search import Hops, Share, SourceCap
 
 Origin = Literal["shipped", "written", "tuned"]
 Promoter = Literal["promote", "rollback", "shipped"]

@@ -14,7 +14,7 @@ from msgspec import Meta, Struct, field
 from classifier.intents import Intent
 from retrieval.errors import InvalidInput
 from retrieval.profiles.profile import Profile
-from retrieval.types.search import Leg
+from retrieval.types.search import Leg, Share
 
 FORMAT = 3
 """Incremented when a line changes its meaning; files of another format are collected again."""
@@ -40,7 +40,7 @@ class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         identified: candidates that contain an identifier of the query and so come first.
     """
 
-    share: Annotated[float, Meta(ge=0, le=1)]
+    share: Share
     scores: dict[str, float]
     identified: list[str] = []
 
@@ -71,9 +71,9 @@ class SavedQuery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     gains: Annotated[dict[str, Annotated[float, Meta(gt=0)]], Meta(min_length=1)]
     weight: Annotated[float, Meta(gt=0)] = 1.0
     probabilities: tuple[float, float, float, float]
-    in_domain: Annotated[float, Meta(ge=0, le=1)] = field(name="familiarity")
+    in_domain: Share = field(name="familiarity")
     learned: dict[int, tuple[_Weight, _Weight, _Weight]]
-    fragment_share: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    fragment_share: Share = 0.0
     rankings: dict[Leg, list[tuple[str, float]]]
     graph: dict[int, list[tuple[str, float]]]
     duplicates: list[list[str]] = []

@@ -31,17 +31,13 @@ class DocumentInput(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ) = None
     text: Annotated[str, Meta(min_length=1, max_length=MAX_DOCUMENT_CHARS)] | None = None
     content_base64: Annotated[str, Meta(min_length=1, max_length=MAX_DOCUMENT_BYTES * 4 // 3 + 4)] | None = None
-    media_type: (
-        Annotated[
-            str,
-            Meta(
-                max_length=128,
-                description="text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a notebook or "
-                "source code; null: detected from the content",
-            ),
-        ]
-        | None
-    ) = None
+    media_type: Annotated[
+        Annotated[str, Meta(max_length=128)] | None,
+        Meta(
+            description="text, Markdown, HTML, PDF, Word, OpenDocument, Excel, PowerPoint, EPUB, a notebook or "
+            "source code; null: detected from the content"
+        ),
+    ] = None
     created_at: Zoned | None = None
     tags: Annotated[list[Label], Meta(max_length=64)] = []
     metadata: Metadata = {}

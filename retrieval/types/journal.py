@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from classifier.intents import Intent
 from retrieval.types.memory import Label, MemoryId, Zoned
-from retrieval.types.search import MAX_TOP_K, Filters, Query
+from retrieval.types.search import MAX_TOP_K, Filters, Query, Share
 
 
 class ScoredId(Struct, frozen=True, kw_only=True):
@@ -43,9 +43,6 @@ class QueryPage(Struct, frozen=True, kw_only=True):
     next_cursor: str | None
 
 
-Grade = Annotated[float, Meta(ge=0, le=1)]
-
-
 def _ids(description: str) -> Meta:
     return Meta(max_length=MAX_TOP_K, description=description)
 
@@ -56,17 +53,14 @@ class FeedbackRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: Annotated[MemoryId | None, Meta(description="makes sending this feedback again safe")] = None
     search_id: Annotated[Label | None, Meta(description="of the answer that is judged")] = None
     query: Annotated[Query | None, Meta(description="null: from the query log")] = None
-    shown: (
-        Annotated[
-            list[MemoryId],
-            Meta(min_length=1, max_length=MAX_TOP_K, description="best first; null: from the query log"),
-        ]
-        | None
-    ) = None
+    shown: Annotated[
+        Annotated[list[MemoryId], Meta(min_length=1, max_length=MAX_TOP_K)] | None,
+        Meta(description="best first; null: from the query log"),
+    ] = None
     relevant: Annotated[list[MemoryId], _ids("judged relevant, whether shown or missed")] = []
     irrelevant: Annotated[list[MemoryId], _ids("judged irrelevant")] = []
     clicked: Annotated[list[MemoryId], _ids("chosen from those shown, which also depends on their rank")] = []
-    ratings: Annotated[dict[MemoryId, Grade], _ids("how relevant, from 0 to 1, whether shown or missed")] = {}
+    ratings: Annotated[dict[MemoryId, Share], _ids("how relevant, from 0 to 1, whether shown or missed")] = {}
     intent: Annotated[Intent | None, Meta(description="of the query, if the caller knows it")] = None
     profile: Annotated[Label | None, Meta(description="the `profile` of the answer")] = None
     filters: Annotated[Filters | None, Meta(description="of the search; null: unknown, or none")] = None

@@ -41,6 +41,9 @@ class Mode(StrEnum):
 
 
 Weight = Annotated[float, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Hops = Annotated[int, Meta(ge=0, le=MAX_HOPS)]
+SourceCap = Annotated[int, Meta(ge=1, le=200)]
 Query = Annotated[str, Meta(min_length=1, max_length=8_192, extra_json_schema={"pattern": r"\S"})]
 ProfileName = Annotated[
     str,
@@ -112,50 +115,31 @@ class SearchOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ef_search: Annotated[
         int, Meta(ge=1, le=200, description="breadth of the vector search: the higher, the more vectors are compared")
     ] = 64
-    max_hops: (
-        Annotated[
-            int,
-            Meta(
-                ge=0,
-                le=MAX_HOPS,
-                description="hops beyond the query's entities, after the first only while there are fewer than 40 "
-                "memories; null: as the profile says",
-            ),
-        ]
-        | None
-    ) = None
+    max_hops: Annotated[
+        Hops | None,
+        Meta(
+            description="hops beyond the query's entities, after the first only while there are fewer than 40 "
+            "memories; null: as the profile says"
+        ),
+    ] = None
     rescore: Annotated[bool | None, Meta(description="learned rescoring on or off; null: as the profile says")] = None
-    min_relevance: (
-        Annotated[
-            float,
-            Meta(
-                ge=0,
-                le=1,
-                description="minimum relevance of a result, unless it contains an identifier from the query, such as "
-                "INV-20481, or is from the time that the query asks for; above 0 it needs the rescorer",
-            ),
-        ]
-        | None
-    ) = None
-    source_cap: (
-        Annotated[
-            int,
-            Meta(
-                ge=1,
-                le=200,
-                description="maximum number of memories of one session or document, in a search as long as others can "
-                "take their place; null: as the profile says",
-            ),
-        ]
-        | None
-    ) = None
-    diversity: (
-        Annotated[
-            float,
-            Meta(ge=0, le=1, description="0: relevance alone; up to 1: less repetition; null: as the profile says"),
-        ]
-        | None
-    ) = None
+    min_relevance: Annotated[
+        Share | None,
+        Meta(
+            description="minimum relevance of a result, unless it contains an identifier from the query, such as "
+            "INV-20481, or is from the time that the query asks for; above 0 it needs the rescorer"
+        ),
+    ] = None
+    source_cap: Annotated[
+        SourceCap | None,
+        Meta(
+            description="maximum number of memories of one session or document, in a search as long as others can "
+            "take their place; null: as the profile says"
+        ),
+    ] = None
+    diversity: Annotated[
+        Share | None, Meta(description="0: relevance alone; up to 1: less repetition; null: as the profile says")
+    ] = None
     explain: Annotated[bool, Meta(description="include terms, paths, duplicates and the reasons for the order")] = False
 
 
@@ -304,13 +288,9 @@ class ContextRequest(SearchOptions, frozen=True, kw_only=True, forbid_unknown_fi
     top_k: Annotated[int, Meta(ge=1, le=MAX_TOP_K, description="the maximum number of memories to choose from")] = (
         MAX_TOP_K
     )
-    min_relevance: (
-        Annotated[
-            float,
-            Meta(ge=0, le=1, description=f"minimum relevance of an entry; null: {MIN_PACK_RELEVANCE}, 0: no minimum"),
-        ]
-        | None
-    ) = None
+    min_relevance: Annotated[
+        Share | None, Meta(description=f"minimum relevance of an entry; null: {MIN_PACK_RELEVANCE}, 0: no minimum")
+    ] = None
 
 
 class PackSize(NamedTuple):
