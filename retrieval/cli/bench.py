@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from retrieval.cli.options import example, json_option
+from retrieval.cli.options import example, in_folder, json_option, out_folder
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.errors import InvalidInput
 from retrieval.evaluation.files import write_json
@@ -47,24 +47,11 @@ _VERDICTS = {True: "met", False: "NOT MET", None: ""}
 @click.option("--workers", type=click.IntRange(1, 64), default=1, help="Also measure this many server processes.")
 @click.option("--peers", default="all", metavar="NAMES", help="pgvector,lancedb,txtai or none.")
 @click.option("--peers-at", default="10k,100k", metavar="SIZES", help="Sizes at which peers are measured.")
-@click.option(
-    "--quality",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Also judge the rankings on this evaluation folder.",
-)
+@click.option("--quality", multiple=True, type=in_folder, help="Also judge the rankings on this evaluation folder.")
 @click.option("--limit", type=click.IntRange(1), default=200, help="Queries per folder.")
 @click.option("--seed", type=click.IntRange(0), default=7, help="Seed of the texts and the queries.")
-@click.option(
-    "--data-dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the data there and reuse it.  [default: a temporary folder]",
-)
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write JSON, a report as HTML and Markdown, and plots there.",
-)
+@click.option("--data-dir", type=out_folder, help="Keep the data there and reuse it.  [default: a temporary folder]")
+@click.option("--out", type=out_folder, help="Write JSON, a report as HTML and Markdown, and plots there.")
 @json_option
 def command(quality: tuple[Path, ...], data_dir: Path | None, out: Path | None, as_json: bool, **options: Any) -> None:
     """Measure speed on namespaces of several sizes, and peers on the same data.

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from retrieval.cli.options import checked, common_options, example, gathered, html_option
+from retrieval.cli.options import checked, common_options, example, gathered, html_option, in_folder, out_folder
 from retrieval.cli.output import console, print_json, progress
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
@@ -65,11 +65,7 @@ _lineup_options = gathered(
         click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off."),
         click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2."),
         click.option(
-            "--base-profile",
-            "base",
-            default=DEFAULT.name,
-            metavar="NAME",
-            help="The profile for everything else.",
+            "--base-profile", "base", default=DEFAULT.name, metavar="NAME", help="The profile for everything else."
         ),
         click.option(
             "--ablate",
@@ -95,8 +91,8 @@ _lineup_options = gathered(
         "trivet eval data/locomo data/hotpotqa --profiles default,mine@2,mine",
     )
 )
-@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Write TREC files, CSV and JSON there.")
+@click.argument("folders", nargs=-1, required=True, type=in_folder)
+@click.option("--out", type=out_folder, help="Write TREC files, CSV and JSON there.")
 @html_option
 @_lineup_options
 @click.option(

@@ -18,6 +18,9 @@ from retrieval.settings import Settings
 AnyFunction = Callable[..., Any]
 Decorator = Callable[[AnyFunction], AnyFunction]
 
+in_folder = click.Path(exists=True, file_okay=False, path_type=Path)
+out_folder = click.Path(file_okay=False, path_type=Path)
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
@@ -133,7 +136,7 @@ _SETTINGS = [
     click.option("--database-url", help="A libpq URL, or 'embedded'.  [env: TRIVET_DATABASE_URL]"),
     click.option(
         "--data-dir",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=out_folder,
         help="Folder of the embedded database.  [env: TRIVET_DATA_DIR; default: ~/.local/share/trivet, for root "
         "/var/lib/trivet]",
     ),

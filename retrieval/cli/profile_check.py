@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import common_options, example
+from retrieval.cli.options import common_options, example, in_folder
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.evaluation.folder import read_folders
 from retrieval.plurals import counted
@@ -22,7 +22,7 @@ from retrieval.tuning.fitting import find_baselines
 
 @click.command(name="check", epilog=example("trivet profile check support@2 data/support"))
 @click.argument("label", metavar="NAME@VERSION")
-@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folders", nargs=-1, required=True, type=in_folder)
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the sample and the tests.")
 @click.option("--limit", type=click.IntRange(1), help="At most this many queries per folder, drawn at random.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries in parallel.")

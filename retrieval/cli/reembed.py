@@ -14,11 +14,7 @@ from retrieval.types.namespace import EmbedderName, NamespaceInfo
 
 
 @click.command(epilog=example("trivet reembed -n mei --embedder multilingual-e5-small"))
-@click.option(
-    "--embedder",
-    metavar="NAME",
-    help="The embedder to use from now on.  [default: the namespace's]",
-)
+@click.option("--embedder", metavar="NAME", help="The embedder to use from now on.  [default: the namespace's]")
 @namespace_option
 @common_options
 def command(embedder: EmbedderName | None, namespace: str, settings: Settings, as_json: bool) -> None:

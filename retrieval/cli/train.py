@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from retrieval.cli.options import example, html_option, json_option
+from retrieval.cli.options import example, html_option, json_option, out_folder
 from retrieval.cli.output import print_json, progress
 from retrieval.installation import models_dir
 
@@ -22,7 +22,7 @@ _LIBRARIES = ("jinja2", "matplotlib", "sklearn", "scipy", "onnx")
     )
 )
 @click.argument("queries", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Write the model there.")
+@click.option("--out", required=True, type=out_folder, help="Write the model there.")
 @click.option("--base/--no-base", default=True, help="Also train on Trivet's own queries.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=20251121)
 @html_option

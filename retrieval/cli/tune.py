@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from retrieval.cli.options import checked, common_options, example, html_option, with_folder
+from retrieval.cli.options import checked, common_options, example, html_option, in_folder, out_folder, with_folder
 from retrieval.cli.output import console, print_json, progress, say
 from retrieval.evaluation.files import write_json
 from retrieval.evaluation.folder import read_folders
@@ -27,7 +27,7 @@ from retrieval.tuning.summary import Tuning
         "trivet tune --from-feedback -n support --profile support --from support",
     )
 )
-@click.argument("folders", nargs=-1, type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folders", nargs=-1, type=in_folder)
 @click.option("--from-feedback", is_flag=True, help="Learn from a namespace's feedback instead of folders.")
 @click.option("-n", "--namespace", help="The namespace whose feedback it is.")
 @click.option(
@@ -43,7 +43,7 @@ from retrieval.tuning.summary import Tuning
     default=1.0,
     help="Users look at a rank with probability (1/rank)^ETA; 0 takes clicks as they are.",
 )
-@click.option("--work", type=click.Path(file_okay=False, path_type=Path), help="Folder to keep what the legs found.")
+@click.option("--work", type=out_folder, help="Folder to keep what the legs found.")
 @click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries in parallel.")
 @click.option("--keep/--fresh", default=True, help="Use what is stored, or store and query again.")
 @html_option
