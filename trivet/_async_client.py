@@ -24,9 +24,11 @@ from retrieval.types.entity import (
     MergeReceipt,
     Neighborhood,
 )
+from retrieval.types.journal import FeedbackReceipt
 from retrieval.types.memory import (
     MAX_COMPARED,
     AddResult,
+    Deleted,
     ForgetReceipt,
     Memory,
     MemoryHistory,
@@ -34,7 +36,6 @@ from retrieval.types.memory import (
     UpdateReceipt,
 )
 from retrieval.types.namespace import NamespaceInfo, NamespaceList, NamespaceReceipt
-from retrieval.types.receipts import Deleted, FeedbackReceipt
 from retrieval.types.search import ClassifyResponse, ContextResponse, SearchResponse
 from trivet import calls
 from trivet.calls import LONG_WORK_S, Call, NewMemory

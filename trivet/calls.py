@@ -19,8 +19,7 @@ from msgspec import UNSET, Struct, UnsetType
 from retrieval.documents.files import document_of
 from retrieval.errors import NO_SUCH_PATH
 from retrieval.ids import uuid7
-from retrieval.types.memory import AddResult, Memory, MemoryInput
-from retrieval.types.receipts import AddResponse
+from retrieval.types.memory import AddResponse, AddResult, Memory, MemoryInput
 from trivet.errors import CLASS_OF, InvalidInput, NotFound, ServerError, TrivetError, Unreachable
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from litestar.params import JSONBody, QueryParameter
 from retrieval.api.parameters import Cursor, Limit, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
-from retrieval.types.journal import FeedbackPage, FeedbackRequest, QueryPage
-from retrieval.types.receipts import Deleted, FeedbackReceipt
+from retrieval.types.journal import FeedbackPage, FeedbackReceipt, FeedbackRequest, QueryPage
+from retrieval.types.memory import Deleted
 
 
 class JournalController(Controller):

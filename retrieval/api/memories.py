@@ -17,7 +17,9 @@ from retrieval.errors import InvalidInput
 from retrieval.types.memory import (
     MAX_COMPARED,
     MOST_UPDATED,
+    AddResponse,
     AddResult,
+    Deleted,
     Kind,
     Label,
     Memory,
@@ -28,7 +30,6 @@ from retrieval.types.memory import (
     SharedPatch,
     UpdateReceipt,
 )
-from retrieval.types.receipts import AddResponse, Deleted
 from retrieval.types.search import Filters
 from retrieval.validation import Parsed, check_storable, converted, decode
 

@@ -23,8 +23,7 @@ from retrieval.journal.query_log import contains
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
-from retrieval.types.journal import Feedback, FeedbackPage, FeedbackRequest, QueryPage, asked_at
-from retrieval.types.receipts import FeedbackReceipt
+from retrieval.types.journal import Feedback, FeedbackPage, FeedbackReceipt, FeedbackRequest, QueryPage, asked_at
 from retrieval.validation import check_storable, cursor_position
 
 RELEVANT_FROM = 0.5

@@ -68,6 +68,13 @@ class FeedbackRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     query_timestamp: Annotated[Zoned | None, Meta(description="of the search")] = None
 
 
+class FeedbackReceipt(Struct, frozen=True, kw_only=True):
+    """Whether feedback was written; False if the same feedback was stored before."""
+
+    id: str
+    stored: bool
+
+
 class Feedback(Struct, frozen=True, kw_only=True):
     """Feedback as stored. Memory ids remain after the memories are deleted."""
 

@@ -161,6 +161,18 @@ class AddResult(Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     ] = UNSET
 
 
+class AddResponse(Struct, frozen=True, kw_only=True):
+    """The outcome for each memory, in the order of the batch."""
+
+    results: list[AddResult]
+
+
+class Deleted(Struct, frozen=True, kw_only=True):
+    """How many entries were deleted."""
+
+    deleted: int
+
+
 class ForgetRequest(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to forget: what a speaker said, or everything that mentions an entity."""
 

@@ -17,10 +17,9 @@ from retrieval.journal.service import JournalService, relevant_of
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
-from retrieval.types.journal import Feedback, FeedbackRequest
+from retrieval.types.journal import Feedback, FeedbackReceipt, FeedbackRequest
 from retrieval.types.memory import MemoryInput
 from retrieval.types.namespace import NamespaceSettings, QueryLogSettings
-from retrieval.types.receipts import FeedbackReceipt
 from retrieval.types.search import Filters, SearchRequest
 from tests.turns import hashed
 
