@@ -25,7 +25,6 @@ from retrieval.api.bulk import BulkController
 from retrieval.api.console import ConsoleController
 from retrieval.api.documents import DocumentsController
 from retrieval.api.entities import EntitiesController
-from retrieval.api.evaluations import EvaluationsController
 from retrieval.api.health import ServerController
 from retrieval.api.jobs import JobsController
 from retrieval.api.journal import JournalController
@@ -62,7 +61,6 @@ _CONTROLLERS = (
     NamespacesController,
     JobsController,
     JournalController,
-    EvaluationsController,
     ProfilesController,
     ServerController,
     mcp_route,

@@ -1,4 +1,4 @@
-"""The journal: feedback on rankings and, where a namespace enables it, the query log."""
+"""The journal: feedback on rankings, evaluations by it and, where a namespace enables it, the query log."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from litestar.params import JSONBody, QueryParameter
 from retrieval.api.parameters import Cursor, Limit, NamespaceName
 from retrieval.api.problems import problems
 from retrieval.api.state import Api
+from retrieval.evaluation.judgements import evaluate_judgements
+from retrieval.types.evaluation import EvaluationRequest, JudgedEvaluation
 from retrieval.types.journal import FeedbackPage, FeedbackReceipt, FeedbackRequest, QueryPage
 from retrieval.types.memory import Deleted
 
 
 class JournalController(Controller):
-    """Feedback and the query log."""
+    """Feedback, the query log, and the quality of rankings by callers' judgements."""
 
     path = "/v1/namespaces/{ns:str}"
     tags = ("journal",)
@@ -69,3 +71,17 @@ class JournalController(Controller):
         All of them, or those with the given ids.
         """
         return Deleted(deleted=await api.engine.records.delete_queries(ns, ids=id))
+
+    @post("/evaluations", status_code=200, responses=problems(404))
+    async def evaluate_namespace(
+        self, api: Api, ns: NamespaceName, data: JSONBody[EvaluationRequest]
+    ) -> JudgedEvaluation:
+        """Compare ranking systems on the judged queries.
+
+        Runs every query for which feedback has a relevant memory that it can still find, at most the 200 judged last
+        and at least ten, with each leg alone, with equal weights, with each stage of the profile, and with another
+        profile if named. Nothing is logged. A query that one system cannot answer counts for none and is listed in
+        `failed`. The full profile is compared with every other system by a paired randomisation test, corrected for the
+        number of tests.
+        """
+        return await evaluate_judgements(api.engine, ns, data)
