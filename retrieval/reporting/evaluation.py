@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 from rich.console import Console
@@ -51,7 +52,7 @@ def print_macro(macro: Figures, sets: Sequence[Summary], console: Console) -> No
 
 
 def _print_figures(console: Console, figures: Figures) -> None:
-    for table in tables(figures):
+    for table in chain(*tables(figures).values()):
         _print_table(console, table, figures.judged)
     if figures.verdicts:
         _print_text(console, "\n".join(["", "verdicts", *verdict_lines(figures)]))
@@ -104,16 +105,16 @@ def verdict_lines(figures: Figures) -> list[str]:
     return lines
 
 
-def tables(figures: Figures) -> list[Table]:
-    """All tables that are not empty."""
-    return [
-        *quality_tables(figures),
-        *versus_tables(figures),
-        *stage_tables(figures),
-        *outcome_tables(figures),
-        *ablation_tables(figures),
-        *budget_tables(figures),
-    ]
+def tables(figures: Figures) -> dict[str, list[Table]]:
+    """The tables that are not empty, by the field of `Figures` that they show."""
+    return {
+        "cells": _quality(figures),
+        "versus": _tests("paired tests", figures.versus),
+        "stages": _tests("stages: what each adds", figures.stages),
+        "outcomes": _outcomes(figures),
+        "ablations": _tests("ablations: what each part adds to adaptive", figures.ablations),
+        "budgets": _budgets(figures),
+    }
 
 
 def verdict_tables(sets: Sequence[Summary]) -> list[Table]:
@@ -147,7 +148,7 @@ def set_tables(macro: Figures, sets: Sequence[Summary]) -> list[Table]:
     return found
 
 
-def quality_tables(figures: Figures) -> list[Table]:
+def _quality(figures: Figures) -> list[Table]:
     """A table per group of queries: the means of each system."""
     groups: dict[str, list[Sequence[str]]] = {}
     sizes: dict[str, int] = {}
@@ -158,32 +159,17 @@ def quality_tables(figures: Figures) -> list[Table]:
     return [Table(title=f"{group} (n={sizes[group]})", headings=headings, rows=rows) for group, rows in groups.items()]
 
 
-def versus_tables(figures: Figures) -> list[Table]:
-    """The judged system against every other one."""
-    return _tests("paired tests", figures.versus)
-
-
-def stage_tables(figures: Figures) -> list[Table]:
-    """Stages of the ranking against each other."""
-    return _tests("stages: what each adds", figures.stages)
-
-
-def outcome_tables(figures: Figures) -> list[Table]:
+def _outcomes(figures: Figures) -> list[Table]:
     """Wins, ties and losses in the tests, a row per group of queries."""
     won = f"won/tied/lost in {HEADINGS[MEASURES[0]]}"
     return [
-        _outcomes(title, figures.outcomes, pair_names(tests))
+        _outcome_table(title, figures.outcomes, pair_names(tests))
         for title, tests in (
             (f"{figures.judged}: queries {won} against", figures.versus),
             (f"stages: queries {won}", figures.stages),
         )
         if tests
     ]
-
-
-def ablation_tables(figures: Figures) -> list[Table]:
-    """`adaptive` against itself without a part."""
-    return _tests("ablations: what each part adds to adaptive", figures.ablations)
 
 
 def running_table(running: Sequence[Running]) -> Table:
@@ -203,7 +189,7 @@ def running_table(running: Sequence[Running]) -> Table:
     )
 
 
-def budget_tables(figures: Figures) -> list[Table]:
+def _budgets(figures: Figures) -> list[Table]:
     """Evidence in context packs, a row per system."""
     if not figures.budgets:
         return []
@@ -220,7 +206,7 @@ def budget_tables(figures: Figures) -> list[Table]:
     ]
 
 
-def _outcomes(title: str, found: Sequence[OutcomeCounts], names: Mapping[str, str]) -> Table:
+def _outcome_table(title: str, found: Sequence[OutcomeCounts], names: Mapping[str, str]) -> Table:
     """Counts by group; percentages for the mean over sets."""
     rows: dict[str, list[str]] = {}
     for outcome in found:

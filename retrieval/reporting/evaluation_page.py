@@ -10,17 +10,12 @@ from retrieval.evaluation.summary import Evaluation, Figures, Summary
 from retrieval.reporting.charts import Series, dot_rows, interval_rows, line_chart, outcome_bars
 from retrieval.reporting.evaluation import (
     HEADINGS,
-    ablation_tables,
-    budget_tables,
     headline,
-    outcome_tables,
-    quality_tables,
     running_table,
     set_tables,
-    stage_tables,
+    tables,
     verdict_lines,
     verdict_tables,
-    versus_tables,
 )
 from retrieval.reporting.page import Fact, Part, Section, render_page
 from retrieval.reporting.table import Table
@@ -54,8 +49,8 @@ def page(evaluation: Evaluation) -> str:
     if evaluation.macro is not None:
         remark = f"The mean of each set's mean: every set counts alike. {', '.join(names)}."
         parts = [Part(text=remark, soft=True), *_figures(evaluation.macro, "all sets")]
-        tables = (*set_tables(evaluation.macro, sets), *verdict_tables(sets))
-        parts.append(Part(tables=tables, judged=evaluation.macro.judged))
+        of_sets = (*set_tables(evaluation.macro, sets), *verdict_tables(sets))
+        parts.append(Part(tables=of_sets, judged=evaluation.macro.judged))
         sections.insert(0, Section(heading=f"All {len(names)} sets", parts=parts))
     title = "Evaluation of " + (names[0] if len(names) == 1 else f"{len(names)} sets")
     return render_page(title, [Part(text=_METHOD, soft=True)], facts, sections)
@@ -81,8 +76,8 @@ def _not_stored(summary: Summary) -> Iterator[Part]:
 
 def _figures(figures: Figures, name: str) -> Iterator[Part]:
     """Verdicts, tables and charts of one set or of all."""
-    judged = figures.judged
-    whole, *groups = quality_tables(figures)
+    judged, found = figures.judged, tables(figures)
+    whole, *groups = found["cells"]
     parts = {test.baseline for test in figures.ablations}
     everything = [cell.system for cell in figures.cells if cell.group in (OVERALL, MACRO_SETS)]
     systems = sorted((system for system in everything if system not in parts), key=lambda system: system != judged)
@@ -97,25 +92,25 @@ def _figures(figures: Figures, name: str) -> Iterator[Part]:
         yield Part(tables=groups, judged=judged, fold="namespaces and types")
     if figures.versus:
         yield from _won(figures.versus, figures, name, f"Queries that {judged} wins, ties and loses against each other")
-        yield Part(tables=versus_tables(figures), judged=judged, fold="paired tests")
+        yield Part(tables=found["versus"], judged=judged, fold="paired tests")
     if figures.stages:
         chart = _differences_chart(figures.stages, f"{name}: what each stage adds")
         yield Part(svg=chart, caption="What each stage of the ranking brings")
         yield from _won(figures.stages, figures, name, "Queries that a stage wins, ties and loses against another")
-        yield Part(tables=stage_tables(figures), judged=judged)
+        yield Part(tables=found["stages"], judged=judged)
     if figures.outcomes:
-        yield Part(tables=outcome_tables(figures), judged=judged, fold="queries won, tied and lost")
+        yield Part(tables=found["outcomes"], judged=judged, fold="queries won, tied and lost")
     if figures.ablations:
         chart = _differences_chart(figures.ablations, f"{name}: what each part adds")
         yield Part(svg=chart, caption="What each part adds: adaptive less adaptive without it")
-        yield Part(tables=ablation_tables(figures), judged=judged)
+        yield Part(tables=found["ablations"], judged=judged)
     if figures.budgets:
         packed = {cell.system for cell in figures.budgets}
         chart = _budgets_chart(
             figures, [each for each in systems if each in packed], f"{name}: evidence recall against tokens"
         )
         caption = f"The share of the evidence that context packs hold; the band is the interval of {judged}"
-        yield Part(svg=chart, caption=caption, tables=budget_tables(figures), judged=judged)
+        yield Part(svg=chart, caption=caption, tables=found["budgets"], judged=judged)
 
 
 def _differences_chart(tests: Sequence[Versus], label: str) -> str:
