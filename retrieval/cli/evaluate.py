@@ -18,12 +18,12 @@ from retrieval.evaluation.files import check_ids, write_files, write_json
 from retrieval.evaluation.folder import EvaluationFolder, read_folders
 from retrieval.evaluation.packs import parse_budgets
 from retrieval.evaluation.provenance import provenance_of
-from retrieval.evaluation.served import Served, evaluation_settings, lend, look_up
+from retrieval.evaluation.served import evaluation_settings, lend, look_up
 from retrieval.evaluation.study import EvaluationPlan, Result, evaluate, macro
 from retrieval.evaluation.summary import Evaluation
 from retrieval.evaluation.systems import Lineup, line_up
 from retrieval.evaluation.trec import Scored, read_run
-from retrieval.profiles.profile import DEFAULT, Profile
+from retrieval.profiles.profile import DEFAULT
 from retrieval.reporting.evaluation import print_macro, print_report
 from retrieval.settings import Settings
 from retrieval.text.languages import resolve_language
@@ -153,16 +153,20 @@ def command(
     read = read_folders(folders)
     targets = _targets(out, read)
     others = _read_runs(runs, read)
-    served, requestable = _look_up(settings, lineup)
+    try:
+        profiles, models = asyncio.run(look_up(settings, lineup.profile_names))
+        requestable = lineup.requestable(profiles)
+    except InvalidInput as exc:
+        raise click.UsageError(str(exc)) from exc
     plan = EvaluationPlan(
-        systems=lineup.systems(served.profiles), runs=others, embedder=embedder or settings.embedder, **plan_options
+        systems=lineup.systems(profiles), runs=others, embedder=embedder or settings.embedder, **plan_options
     )
     provenance = provenance_of(plan, requestable)
     results: list[Result] = []
 
     async def run() -> None:
         async with Trivet.open(evaluation_settings(settings), profiles=requestable) as engine:
-            await lend(engine, served.models)
+            await lend(engine, models)
             for folder, target in zip(read, targets, strict=True):
                 result = await evaluate(engine, folder, plan, provenance, progress)
                 results.append(result)
@@ -224,16 +228,3 @@ def _read_runs(files: Sequence[Path], folders: Sequence[EvaluationFolder]) -> di
         if found[name].keys().isdisjoint(query.id for query in folders[0].judged):
             raise InvalidInput(f"{file}: ranks for no query of {folders[0].path}")
     return found
-
-
-def _look_up(settings: Settings, lineup: Lineup) -> tuple[Served, Mapping[str, Profile]]:
-    """The line-up's profiles, and everything that its systems need.
-
-    Raises:
-        UsageError: there is no such profile, or a part of it cannot be switched off.
-    """
-    try:
-        served = asyncio.run(look_up(settings, lineup.profile_names))
-        return served, lineup.requestable(served.profiles)
-    except InvalidInput as exc:
-        raise click.UsageError(str(exc)) from exc

@@ -7,8 +7,8 @@ are looked up where searches find them, and lent to the engine that evaluates, w
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from retrieval.engine import Trivet
@@ -17,21 +17,8 @@ from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
 from retrieval.store.embedded.instance import is_made
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LentModel:
-    """A model that the evaluation's database lacks."""
-
-    kind: ModelKind
-    content: bytes
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Served:
-    """Profiles by requested name, and their models that must be lent."""
-
-    profiles: Mapping[str, Profile]
-    models: Sequence[LentModel]
+LentModel = tuple[ModelKind, bytes]
+"""A model that the evaluation's database lacks: its kind and its content."""
 
 
 def evaluation_settings(settings: Settings) -> Settings:
@@ -39,8 +26,8 @@ def evaluation_settings(settings: Settings) -> Settings:
     return replace(settings, data_dir=settings.data_dir / "eval") if settings.uses_embedded else settings
 
 
-async def look_up(settings: Settings, names: Sequence[str]) -> Served:
-    """The profiles that searches over the settings' database would use.
+async def look_up(settings: Settings, names: Sequence[str]) -> tuple[dict[str, Profile], list[LentModel]]:
+    """The profiles that searches over the settings' database would use, by name, and their models to lend.
 
     An embedded database that does not exist yet is not created for this; the shipped profiles are used.
 
@@ -51,7 +38,7 @@ async def look_up(settings: Settings, names: Sequence[str]) -> Served:
         settings = evaluation_settings(settings)
     async with Trivet.open(settings) as engine:
         found = {name: await engine.profiles.find(name) for name in names}
-        return Served(profiles=found, models=await lendable(engine, found.values()))
+        return found, await lendable(engine, found.values())
 
 
 async def lendable(engine: Trivet, profiles: Iterable[Profile]) -> list[LentModel]:
@@ -59,13 +46,13 @@ async def lendable(engine: Trivet, profiles: Iterable[Profile]) -> list[LentMode
     if not engine.settings.uses_embedded:
         return []
     stored = {pair for profile in profiles for pair in stored_models(profile).items()}
-    return [LentModel(kind=kind, content=await engine.models.stored(kind, sha256)) for kind, sha256 in sorted(stored)]
+    return [(kind, await engine.models.stored(kind, sha256)) for kind, sha256 in sorted(stored)]
 
 
 async def lend(engine: Trivet, models: Iterable[LentModel]) -> None:
     """Store models in the engine's database, so that profiles can refer to them."""
     with tempfile.TemporaryDirectory(prefix="trivet-model-") as folder:
-        for model in models:
-            path = Path(folder) / f"{model.kind}.onnx"
-            path.write_bytes(model.content)
-            await engine.models.put_model(model.kind, path)
+        for kind, content in models:
+            path = Path(folder) / f"{kind}.onnx"
+            path.write_bytes(content)
+            await engine.models.put_model(kind, path)
