@@ -31,8 +31,8 @@ from retrieval.store.profiles import SummaryRow, VersionRow
 from retrieval.validation import check_names, check_storable, converted
 
 
-class ProfileRegistry:
-    """The profiles of the database by name, overlaid with profiles that only this process has.
+class ProfileRegistry(LiveProfiles):
+    """The profiles by name, to look up and to change.
 
     Methods that take a name raise `NotFound` for a name or version that does not exist, unless they say otherwise.
     """
@@ -46,18 +46,9 @@ class ProfileRegistry:
         max_age_s: float = MAX_AGE_S,
     ) -> None:
         """Does not access the database yet; see `LiveProfiles`. Models of new versions are loaded, to check them."""
-        self._pool = pool
+        super().__init__(pool, own=own or {}, max_age_s=max_age_s)
         self.models = model_registry
         """Loads the models that profiles refer to."""
-        self._live = LiveProfiles(pool, own=own or {}, max_age_s=max_age_s)
-
-    async def find(self, wanted: str | None) -> Profile:
-        """The profile that a request or a namespace refers to; see `LiveProfiles.find`."""
-        return await self._live.find(wanted)
-
-    def shadow_of(self, profile: Profile) -> tuple[Profile, float] | None:
-        """The shadow of a profile; see `LiveProfiles.shadow_of`."""
-        return self._live.shadow_of(profile)
 
     async def list(self) -> Sequence[ProfileSummary]:
         """All profile names in the database, sorted."""
@@ -123,7 +114,7 @@ class ProfileRegistry:
         check_storable(parameters)
         check_storable(note, ("note",))
         if isinstance(parameters, ProfileInput):
-            parameters = parameters.over(await self._live.base_of(name))
+            parameters = parameters.over(await self.base_of(name))
         profile = _checked(parameters)
         await self.models.learned(profile.models)
         async with self._writing() as conn:
@@ -230,7 +221,7 @@ class ProfileRegistry:
     async def _writing(self) -> AsyncIterator[Connection]:
         async with self._pool.connection() as conn, store.writing(conn):
             yield conn
-        self._live.invalidate()
+        self.invalidate()
 
 
 def _check_gate(stored: StoredVersion, live: int | None) -> None:
