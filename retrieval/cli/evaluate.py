@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from retrieval.cli.options import checked, common_options, example, gathered, html_option, in_folder, out_folder
+from retrieval.cli.options import checked, common_options, example, html_option, in_folder, out_folder
 from retrieval.cli.output import console, print_json, progress
 from retrieval.engine import Trivet
 from retrieval.errors import InvalidInput
@@ -45,43 +45,13 @@ def _parts(_context: click.Context, _parameter: click.Parameter, value: str | No
         raise click.UsageError(f"--ablate: {exc}. Folders come before an --ablate without parts.") from exc
 
 
-def _line_up(values: dict[str, Any]) -> dict[str, Any]:
-    """What is compared, according to the options."""
+def _line_up(options: dict[str, Any]) -> Lineup:
+    """What is compared; takes the options that say it out of the others."""
     names = ("modes", "weights", "stages", "profiles", "base", "parts", "without_sessions")
     try:
-        return {"lineup": line_up(**{name: values.pop(name) for name in names})}
+        return line_up(**{name: options.pop(name) for name in names})
     except InvalidInput as exc:
         raise click.UsageError(str(exc)) from exc
-
-
-_lineup_options = gathered(
-    [
-        click.option(
-            "--modes",
-            help="Modes to compare, comma-separated.  "
-            "[default: vector,bm25,graph,hybrid,adaptive; none with --stages or --profiles]",
-        ),
-        click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights."),
-        click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off."),
-        click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2."),
-        click.option(
-            "--base-profile", "base", default=DEFAULT.name, metavar="NAME", help="The profile for everything else."
-        ),
-        click.option(
-            "--ablate",
-            "parts",
-            is_flag=False,
-            flag_value="all",
-            is_eager=True,  # before the folders, one of which it may have taken
-            callback=_parts,
-            metavar="PARTS",
-            help="Also run adaptive without each of these parts.",
-        ),
-        click.option("--without-sessions", is_flag=True, help="Also run adaptive on a corpus stored without sessions."),
-    ],
-    _line_up,
-)
-"""What is compared; the command gets `lineup`."""
 
 
 @click.command(
@@ -94,7 +64,26 @@ _lineup_options = gathered(
 @click.argument("folders", nargs=-1, required=True, type=in_folder)
 @click.option("--out", type=out_folder, help="Write TREC files, CSV and JSON there.")
 @html_option
-@_lineup_options
+@click.option(
+    "--modes",
+    help="Modes to compare, comma-separated.  "
+    "[default: vector,bm25,graph,hybrid,adaptive; none with --stages or --profiles]",
+)
+@click.option("--weights", multiple=True, metavar="V,B,G", help="Also run with these fixed weights.")
+@click.option("--stages", is_flag=True, help="Also run the ranking with each of its stages on and off.")
+@click.option("--profiles", metavar="NAMES", help="Also run adaptive with these profiles: default,mine,mine@2.")
+@click.option("--base-profile", "base", default=DEFAULT.name, metavar="NAME", help="The profile for everything else.")
+@click.option(
+    "--ablate",
+    "parts",
+    is_flag=False,
+    flag_value="all",
+    is_eager=True,  # before the folders, one of which it may have taken
+    callback=_parts,
+    metavar="PARTS",
+    help="Also run adaptive without each of these parts.",
+)
+@click.option("--without-sessions", is_flag=True, help="Also run adaptive on a corpus stored without sessions.")
 @click.option(
     "--budgets",
     callback=checked(parse_budgets, missing=()),
@@ -129,12 +118,11 @@ def command(
     folders: tuple[Path, ...],
     out: Path | None,
     html: Path | None,
-    lineup: Lineup,
     runs: tuple[Path, ...],
     settings: Settings,
     as_json: bool,
     embedder: EmbedderName | None,
-    **plan_options: Any,
+    **options: Any,
 ) -> None:
     """Measure the rankings on evaluation FOLDERS (corpus.jsonl and queries.jsonl).
 
@@ -150,6 +138,7 @@ def command(
     searches with the same --database-url and --data-dir use, NAME the live version, NAME@V exactly
     that one.
     """
+    lineup = _line_up(options)
     read = read_folders(folders)
     targets = _targets(out, read)
     others = _read_runs(runs, read)
@@ -159,7 +148,7 @@ def command(
     except InvalidInput as exc:
         raise click.UsageError(str(exc)) from exc
     plan = EvaluationPlan(
-        systems=lineup.systems(profiles), runs=others, embedder=embedder or settings.embedder, **plan_options
+        systems=lineup.systems(profiles), runs=others, embedder=embedder or settings.embedder, **options
     )
     provenance = provenance_of(plan, requestable)
     results: list[Result] = []

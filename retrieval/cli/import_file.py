@@ -18,7 +18,7 @@ import click
 
 from retrieval.cli.engine import with_engine
 from retrieval.cli.import_documents import import_document, import_folder
-from retrieval.cli.options import checked, common_options, example, gathered, input_file_or_folder
+from retrieval.cli.options import checked, common_options, example, input_file_or_folder
 from retrieval.cli.output import in_a_line, print_json, printable, progress
 from retrieval.documents.files import is_document
 from retrieval.engine import Trivet
@@ -102,27 +102,6 @@ def _zone(name: str) -> ZoneInfo:
         raise InvalidInput(f"there is no time zone {name!r}") from exc
 
 
-_context_options = gathered(
-    [
-        click.option("--timezone", callback=checked(_zone), help="Zone of times that have none.  [default: UTC]"),
-        click.option("--day-first/--month-first", default=None, help="How to read 03/04.  [default: detected]"),
-        click.option(
-            "--map",
-            "columns",
-            multiple=True,
-            callback=_column,
-            metavar="FIELD=COLUMN",
-            help="The column of a field, for CSV and JSON; repeatable.",
-        ),
-    ],
-    lambda values: {
-        "context": ImportContext(
-            zone=values.pop("timezone"), day_first=values.pop("day_first"), columns=values.pop("columns")
-        )
-    },
-)
-
-
 @click.command(
     epilog=example(
         "trivet import -n alice history.jsonl",
@@ -146,7 +125,16 @@ _context_options = gathered(
     help="Embedder of the namespace, which must be empty or already use it.  [default: unchanged]",
 )
 @click.option("--delete", "deletes", is_flag=True, help="For a folder: delete its documents whose files are gone.")
-@_context_options
+@click.option("--timezone", "zone", callback=checked(_zone), help="Zone of times that have none.  [default: UTC]")
+@click.option("--day-first/--month-first", default=None, help="How to read 03/04.  [default: detected]")
+@click.option(
+    "--map",
+    "columns",
+    multiple=True,
+    callback=_column,
+    metavar="FIELD=COLUMN",
+    help="The column of a field, for CSV and JSON; repeatable.",
+)
 @common_options
 def command(
     file: IO[bytes] | Path,
@@ -154,7 +142,9 @@ def command(
     format_: str,
     embedder: EmbedderName | None,
     deletes: bool,
-    context: ImportContext,
+    zone: ZoneInfo | None,
+    day_first: bool | None,
+    columns: dict[str, str],
     settings: Settings,
     as_json: bool,
 ) -> None:
@@ -181,7 +171,7 @@ def command(
     if deletes:
         raise click.UsageError("--delete is for a folder; give the folder itself.")
     started = time.perf_counter()
-    outcome = Outcome()
+    outcome, context = Outcome(), ImportContext(zone=zone, day_first=day_first, columns=columns)
     with _seekable(file) as seekable:
         source = ImportFile(seekable, os.path.basename(file.name) if os.path.isfile(file.name) else None)
         name = _format_of(source, file.name, context) if format_ == "auto" else format_
