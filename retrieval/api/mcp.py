@@ -50,48 +50,39 @@ async def mcp_route(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def serving_tools(app: Litestar, api: AppState) -> AsyncIterator[None]:
-    """Serve the tools for the length of a block; their requests go to the HTTP API of the same application."""
+    """Serve the tools for the length of a block; their requests go to the HTTP API of the same application.
+
+    They are made on first use: their libraries take 30 MB and half a second.
+    """
     if find_spec("mcp") is None:
         yield
         return
-    tools = _Tools(app, api)
-    api.tools = tools
-    yield
-    api.tools = None
-    await tools.aclose()
+    making: asyncio.Task[ASGIApp] | None = None
 
-
-class _Tools:
-    """The tools, created on first use: their libraries take 30 MB and half a second."""
-
-    def __init__(self, app: Litestar, api: AppState) -> None:
-        self._app = app
-        self._settings = api.settings
-        self._opened = AsyncExitStack()
-        self._making: asyncio.Task[ASGIApp] | None = None
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._making is None:
-            self._making = asyncio.create_task(self._make())
-        tools = await asyncio.shield(self._making)
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal making
+        making = making or asyncio.create_task(_make(app, api, opened))
+        tools = await asyncio.shield(making)
         await tools(scope, receive, send)
 
-    async def aclose(self) -> None:
-        """Close the tools if they were created."""
-        if self._making is not None:
-            await cancel(self._making)
-        await self._opened.aclose()
+    async with AsyncExitStack() as opened:
+        api.tools = serve
+        yield
+        api.tools = None
+        if making is not None:
+            await cancel(making)
 
-    async def _make(self) -> ASGIApp:
-        mcp = await asyncio.to_thread(import_module, "trivet.mcp")
-        import httpx
 
-        from trivet import AsyncClient
-        from trivet.in_process import in_a_task
+async def _make(app: Litestar, api: AppState, opened: AsyncExitStack) -> ASGIApp:
+    mcp = await asyncio.to_thread(import_module, "trivet.mcp")
+    import httpx
 
-        # No client address: the rate limit does not count the requests of tools.
-        transport = httpx.ASGITransport(self._app, raise_app_exceptions=False, client=None)  # type: ignore[arg-type]
-        client = AsyncClient(self._settings.address, self._settings.api_key, retries=0, transport=transport)
-        await self._opened.enter_async_context(client)
-        tools: ASGIApp = await self._opened.enter_async_context(in_a_task(mcp.serving_http(client)))
-        return tools
+    from trivet import AsyncClient
+    from trivet.in_process import in_a_task
+
+    # No client address: the rate limit does not count the requests of tools.
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False, client=None)  # type: ignore[arg-type]
+    client = AsyncClient(api.settings.address, api.settings.api_key, retries=0, transport=transport)
+    await opened.enter_async_context(client)
+    tools: ASGIApp = await opened.enter_async_context(in_a_task(mcp.serving_http(client)))
+    return tools
