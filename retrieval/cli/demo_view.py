@@ -14,7 +14,7 @@ from rich.text import Text
 from retrieval.cli.output import beginning, in_a_line, numbers, printable, say, unanswered
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.packs import evidence_held
-from retrieval.types.search import ContextResponse, Leg, SearchResult
+from retrieval.types.search import ContextResponse, Leg
 
 WIDTH = 100
 """Most columns on a wide terminal."""
@@ -56,7 +56,7 @@ def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
 
     A turn included because of another was not found itself: it has no ranks, and its text is only in the pack.
     """
-    results = _results(response)
+    results = {result.id: result for result in response.results or ()}  # which are there, as the request said `explain`
     citations = {item.id: item.citation for item in response.items}
     rows = []
     for item in response.items:
@@ -68,11 +68,6 @@ def item_rows(query: Query, response: ContextResponse) -> list[list[str]]:
         text = beginning(in_a_line(result.text))  # all of it is in the pack below
         rows.append([item.citation, str(result.fused.rank), *legs, star, text])
     return rows
-
-
-def _results(response: ContextResponse) -> dict[str, SearchResult]:
-    """The ranked memories by id; they are there since the request said `explain`."""
-    return {result.id: result for result in response.results} if isinstance(response.results, list) else {}
 
 
 def _print_items(rows: Sequence[Sequence[str]], to: Console, width: int) -> None:

@@ -9,47 +9,40 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from retrieval.errors import InvalidInput, TrivetError
 
-
-class Entry(NamedTuple):
-    """A command: the module that defines it as `command`, and its line in the list."""
-
-    module: str
-    summary: str
-
-
-COMMANDS: dict[str, Entry] = {
-    "serve": Entry("serve", "Run the HTTP server."),
-    "mcp": Entry("mcp", "Give an assistant a namespace's memory as tools (Model Context Protocol)."),
-    "demo": Entry("demo", "Show context packs from a sample chat history, then serve it."),
-    "add": Entry("add", "Add or replace one memory."),
-    "import": Entry("import_file", "Add memories from a file: chats, other memory servers, JSON, CSV, documents."),
-    "export": Entry("export", "Write a namespace as JSON lines that import restores."),
-    "list": Entry("list_memories", "Show the memories of a namespace."),
-    "get": Entry("get", "Show one memory."),
-    "history": Entry("history", "Show what a memory superseded and what superseded it."),
-    "delete": Entry("delete", "Delete memories, or a namespace."),
-    "forget": Entry("forget", "Delete what a speaker said, or everything that mentions an entity."),
-    "namespaces": Entry("namespaces", "Show all namespaces."),
-    "search": Entry("search", "Rank memories for a query."),
-    "context": Entry("context", "Assemble the context pack for a query."),
-    "classify": Entry("classify", "Show a query's intent and the weights that follow from it alone."),
-    "migrate": Entry("migrate", "Update the database's schema."),
-    "reembed": Entry("reembed", "Give all memories of a namespace new vectors, after a model change."),
-    "profile": Entry("profile", "Show and change the fusion profiles: versions, promotion, rollback."),
-    "train": Entry("train", "Train the query classifier on labelled queries."),
-    "tune": Entry("tune", "Fit a profile to labelled queries and let the gate judge it."),
-    "queries": Entry("queries", "Show, export, redact and delete the logged searches of a namespace."),
-    "eval": Entry("evaluate", "Measure the rankings on evaluation folders."),
-    "bench": Entry("bench", "Measure speed with a thousand to a million memories, also of peers."),
-    "keys": Entry("keys", "Print a new API key, or a token for some namespaces."),
-    "doctor": Entry("doctor", "Check that everything Trivet needs is there."),
+COMMANDS: dict[str, tuple[str, str]] = {
+    "serve": ("serve", "Run the HTTP server."),
+    "mcp": ("mcp", "Give an assistant a namespace's memory as tools (Model Context Protocol)."),
+    "demo": ("demo", "Show context packs from a sample chat history, then serve it."),
+    "add": ("add", "Add or replace one memory."),
+    "import": ("import_file", "Add memories from a file: chats, other memory servers, JSON, CSV, documents."),
+    "export": ("export", "Write a namespace as JSON lines that import restores."),
+    "list": ("list_memories", "Show the memories of a namespace."),
+    "get": ("get", "Show one memory."),
+    "history": ("history", "Show what a memory superseded and what superseded it."),
+    "delete": ("delete", "Delete memories, or a namespace."),
+    "forget": ("forget", "Delete what a speaker said, or everything that mentions an entity."),
+    "namespaces": ("namespaces", "Show all namespaces."),
+    "search": ("search", "Rank memories for a query."),
+    "context": ("context", "Assemble the context pack for a query."),
+    "classify": ("classify", "Show a query's intent and the weights that follow from it alone."),
+    "migrate": ("migrate", "Update the database's schema."),
+    "reembed": ("reembed", "Give all memories of a namespace new vectors, after a model change."),
+    "profile": ("profile", "Show and change the fusion profiles: versions, promotion, rollback."),
+    "train": ("train", "Train the query classifier on labelled queries."),
+    "tune": ("tune", "Fit a profile to labelled queries and let the gate judge it."),
+    "queries": ("queries", "Show, export, redact and delete the logged searches of a namespace."),
+    "eval": ("evaluate", "Measure the rankings on evaluation folders."),
+    "bench": ("bench", "Measure speed with a thousand to a million memories, also of peers."),
+    "keys": ("keys", "Print a new API key, or a token for some namespaces."),
+    "doctor": ("doctor", "Check that everything Trivet needs is there."),
 }
+"""The module that defines each command as `command`, and its line in the list."""
 
 
 class TrivetGroup(click.Group):
@@ -61,10 +54,9 @@ class TrivetGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
+        if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f".{entry.module}", __package__).command
+        command: click.Command = import_module(f".{COMMANDS[cmd_name][0]}", __package__).command
         return command
 
     def resolve_command(
@@ -82,7 +74,7 @@ class TrivetGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list in `--help`, without importing the commands."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, summary) for name, (_, summary) in COMMANDS.items()])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the options of `trivet` itself, including `--help`, whose text may fail to print."""
