@@ -270,10 +270,8 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
 def _share_with_forks(postgres: EmbeddedPostgres | None) -> None:
     """Load what every worker needs, so that workers forked later share its memory, and prepare for forking.
 
-    Besides their indexes, two workers take 225 MB together, and would take 350 if each loaded its own.
-
-    Raises:
-        InvalidInput, ModelFileError: a model is missing or damaged.
+    Besides their indexes, two workers take 225 MB together, and would take 350 if each loaded its own. Raises
+    InvalidInput or ModelFileError for a model that is missing or damaged.
     """
     from retrieval.engine import load_models
 

@@ -62,12 +62,7 @@ def _entity(text: str) -> dict[str, str]:
 
 
 def _standard_input() -> str:
-    """All of standard input as text, without a byte-order mark and the last line end.
-
-    Raises:
-        UsageError: it is a terminal or closed, so nothing was piped in.
-        InvalidInput: it is not UTF-8.
-    """
+    """All of standard input, without a byte-order mark and the last line end; raises UsageError for a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         raise click.UsageError("Give TEXT, or pipe it in.")
     try:

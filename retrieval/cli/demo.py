@@ -127,11 +127,7 @@ def sample() -> EvaluationFolder:
 
 
 def _check_port(settings: Settings) -> None:
-    """Raise now, not after minutes, if the server could not listen.
-
-    Raises:
-        SettingsError: the port is taken or not ours to take.
-    """
+    """Raise SettingsError now, not after minutes, if the server could not listen."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -183,12 +183,7 @@ def command(
 
 
 def _targets(out: Path | None, folders: Sequence[EvaluationFolder]) -> Sequence[Path | None]:
-    """Where the files of each folder are written, if anywhere.
-
-    Raises:
-        UsageError: it is an evaluation folder, whose judgements they would replace.
-        InvalidInput: the files cannot hold an id.
-    """
+    """Where each folder's files are written, if anywhere; raises UsageError where they would replace judgements."""
     if out is None:
         return [None] * len(folders)
     check_ids(folders)
@@ -200,12 +195,7 @@ def _targets(out: Path | None, folders: Sequence[EvaluationFolder]) -> Sequence[
 
 
 def _read_runs(files: Sequence[Path], folders: Sequence[EvaluationFolder]) -> dict[str, Mapping[str, Sequence[Scored]]]:
-    """The rankings in TREC runs, by system name.
-
-    Raises:
-        UsageError: there are several folders, or two files of the same name.
-        InvalidInput: a file cannot be read, or ranks for none of the folder's queries.
-    """
+    """The rankings in TREC runs, by system name; raises UsageError or InvalidInput for those of other queries."""
     if files and len(folders) > 1:
         raise click.UsageError("--run has rankings for the queries of one folder")
     found: dict[str, Mapping[str, Sequence[Scored]]] = {}

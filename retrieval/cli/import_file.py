@@ -271,11 +271,7 @@ def _check_format(source: ImportFile, name: str, context: ImportContext) -> None
 
 
 def _report(outcome: Outcome, context: ImportContext, format_: str, noun: str, seconds: float, as_json: bool) -> None:
-    """Print the summary; `noun` names what was read.
-
-    Raises:
-        ClickException: something was rejected.
-    """
+    """Print the summary, in which `noun` names what was read; raises ClickException if something was rejected."""
     total = outcome.counts.total()
     read = counted(total, noun, f"{noun}s")
     if as_json:

@@ -39,11 +39,7 @@ def convert(fields: Mapping[str, Any], kind: type[T]) -> T:
 
 
 def _metadata(_context: click.Context, _parameter: click.Parameter, text: str | None) -> dict[str, Any] | None:
-    """The JSON object of an option's value.
-
-    Raises:
-        UsageError: it is something else.
-    """
+    """The JSON object of an option's value; raises UsageError for anything else."""
     if text is None:
         return None
     try:

@@ -169,11 +169,7 @@ command.add_command(check)
 
 
 def _parameters(content: bytes, note: str) -> ProfileInput:
-    """The parameters in a file.
-
-    Raises:
-        InvalidInput: it is not JSON, or not such parameters; names the field.
-    """
+    """The parameters in a file; raises InvalidInput, which names the field, for anything else."""
     given = decode(content, msgspec.json.Decoder(ProfileInput))
     check_storable(given)
     return msgspec.structs.replace(given, note=note or given.note)

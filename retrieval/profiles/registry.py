@@ -225,11 +225,7 @@ class ProfileRegistry(LiveProfiles):
 
 
 def _check_gate(stored: StoredVersion, live: int | None) -> None:
-    """Reject a promotion without a passing gate report against the live version; shipped versions need none.
-
-    Raises:
-        Conflict: says what is missing or wrong.
-    """
+    """Raise Conflict for a version without a passing gate report against the live one; shipped versions need none."""
     label, report = stored.profile.label, stored.report
     if stored.origin == "shipped":
         return

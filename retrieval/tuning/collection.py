@@ -261,11 +261,7 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
 
 
 async def _answer(engine: Trivet, labelled: Labelled, asked: Profile) -> Answer:
-    """The answer of all legs, and of the rescorer if the profile has one.
-
-    Raises:
-        LegFailed: one of them did not answer.
-    """
+    """The answer of all legs, and of the rescorer if the profile has one; raises LegFailed if one does not answer."""
     request = SearchRequest(
         **labelled.query.search_fields,
         mode=Mode.ADAPTIVE,

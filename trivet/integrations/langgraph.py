@@ -249,11 +249,7 @@ def _fields_of(memory: SearchResult | StoredMemory) -> dict[str, Any]:
 
 
 def _meets(value: Any, wanted: Any) -> bool:
-    """Whether a value matches a filter: by equality, by operators, or in each field that it names.
-
-    Raises:
-        ValueError: unknown operator.
-    """
+    """Whether a value equals a filter, or meets its operators or fields; raises ValueError for an unknown operator."""
     if isinstance(wanted, Mapping):
         if any(name.startswith("$") for name in wanted):
             return all(_compares(value, name, operand) for name, operand in wanted.items())
