@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -11,10 +12,10 @@ import click
 import msgspec
 
 from retrieval.cli.engine import with_engine
-from retrieval.cli.options import common_options, example, input_file
-from retrieval.cli.output import in_a_line, numbers, print_json
-from retrieval.cli.profile_check import command as check
+from retrieval.cli.options import common_options, example, in_folder, input_file
+from retrieval.cli.output import console, in_a_line, numbers, print_json, progress, say
 from retrieval.engine import Trivet
+from retrieval.evaluation.folder import read_folders
 from retrieval.plurals import counted
 from retrieval.profiles.profile import Profile, Recipe, parse_label
 from retrieval.profiles.schema import (
@@ -25,12 +26,16 @@ from retrieval.profiles.schema import (
     ProfileSummary,
     StoredVersion,
 )
+from retrieval.reporting.table import aligned
+from retrieval.reporting.tuning import gate_lines, gate_table
 from retrieval.settings import Settings
+from retrieval.tuning.checking import check
+from retrieval.tuning.fitting import find_baselines
 from retrieval.validation import check_storable, decode
 
 
 class ProfileGroup(click.Group):
-    """The commands of this module, and `check`."""
+    """The commands of this module."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Their names, in the order of use."""
@@ -165,7 +170,47 @@ def shadow(label: str, share: float, off: bool, settings: Settings, as_json: boo
             )
 
 
-command.add_command(check)
+@command.command("check", epilog=example("trivet profile check support@2 data/support"))
+@click.argument("label", metavar="NAME@VERSION")
+@click.argument("folders", nargs=-1, required=True, type=in_folder)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the sample and the tests.")
+@click.option("--limit", type=click.IntRange(1), help="At most this many queries per folder, drawn at random.")
+@click.option("--concurrency", type=click.IntRange(1, 64), default=2, help="Queries in parallel.")
+@click.option("--keep/--fresh", default=True, help="Use what is stored, or store it again.")
+@common_options
+def check_version(
+    label: str,
+    folders: tuple[Path, ...],
+    seed: int,
+    limit: int | None,
+    concurrency: int,
+    keep: bool,
+    settings: Settings,
+    as_json: bool,
+) -> None:
+    """Let the gate judge a stored version's answers to the queries of evaluation FOLDERS.
+
+    Nothing is fitted, so every query counts as unseen: do not use folders that the version was tuned
+    on. The report replaces the version's previous one. Exit status 1 if the gate refuses.
+    """
+    name, version = parse_label(label)
+    if version is None:
+        raise click.UsageError(f"which version of {name}? `trivet profile show {name}` lists them")
+    read = read_folders(folders)
+    baselines = asyncio.run(find_baselines(settings, name, base=label))
+    plan = baselines.collection_plan(settings, None, concurrency, progress)
+    report = asyncio.run(check(plan, read, baselines, limit=limit, seed=seed, fresh=not keep))
+    base = baselines.base
+    with_engine(settings, lambda engine: engine.profiles.attach_report(base.name, base.version, report))
+    if as_json:
+        print_json(report)
+    else:
+        if skipped := sum(folder.skipped for folder in read):
+            say(console(), f"{counted(skipped, 'query', 'queries')} without relevant memories skipped")
+        for line in (aligned(gate_table(report)), "", *gate_lines(report)):
+            say(console(), line)
+    if not report.passed:
+        raise click.exceptions.Exit(1)
 
 
 def _parameters(content: bytes, note: str) -> ProfileInput:
