@@ -11,7 +11,7 @@ from retrieval.errors import InvalidInput, LegFailed, TrivetError
 from retrieval.evaluation.comparisons import Versus, against_each
 from retrieval.evaluation.folder import Query
 from retrieval.evaluation.runner import JudgedAnswer, credited, for_each
-from retrieval.evaluation.scores import OVERALL, Cell, ScoreTable, score_table, set_cells
+from retrieval.evaluation.scores import OVERALL, score_table, set_cells
 from retrieval.evaluation.systems import ALL_STAGES, EQUAL_WEIGHTS, System, profiled, staged
 from retrieval.plurals import counted
 from retrieval.profiles.profile import DEFAULT
@@ -120,18 +120,22 @@ def _summary(
     namespace: str, answers: Mapping[str, Sequence[JudgedAnswer]], failed: list[FailedQuery], left_out: int
 ) -> JudgedEvaluation:
     table = score_table(namespace, answers, TOP_K)
+    ndcg = {system: table.column(system, "ndcg@10")[:, 0].tolist() for system in table.values}
     return JudgedEvaluation(
         judged=ALL_STAGES,
-        systems=[_scores(cell) for cell in set_cells(table, seed=_SEED) if cell.group == OVERALL],
+        systems=[
+            SystemScores(system=cell.system, measures=dict(cell.measures))
+            for cell in set_cells(table, seed=_SEED)
+            if cell.group == OVERALL
+        ],
         comparisons=[_comparison(each) for each in against_each(table, ALL_STAGES, list(answers), seed=_SEED)],
-        queries=_by_query(table),
+        queries=[
+            QueryScores(query=query.text, relevant=query.relevant, ndcg={name: ndcg[name][row] for name in ndcg})
+            for row, query in enumerate(table.queries)
+        ],
         failed=failed,
         left_out=left_out,
     )
-
-
-def _scores(cell: Cell) -> SystemScores:
-    return SystemScores(system=cell.system, measures=dict(cell.measures))
 
 
 def _comparison(versus: Versus) -> SystemComparison:
@@ -146,13 +150,3 @@ def _comparison(versus: Versus) -> SystemComparison:
         losses=test.losses,
         verdict=versus.verdict,
     )
-
-
-def _by_query(table: ScoreTable) -> list[QueryScores]:
-    ndcg = {system: table.column(system, "ndcg@10")[:, 0].tolist() for system in table.values}
-    return [
-        QueryScores(
-            query=query.text, relevant=query.relevant, ndcg={system: values[row] for system, values in ndcg.items()}
-        )
-        for row, query in enumerate(table.queries)
-    ]

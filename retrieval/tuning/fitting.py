@@ -22,7 +22,7 @@ from retrieval.profiles.profile import DEFAULT, Profile, check_name
 from retrieval.settings import Settings
 from retrieval.tuning.collection import CollectionPlan, Runs
 from retrieval.tuning.replay import Floats, JudgedQueries
-from retrieval.tuning.runs import DEPTHS, SavedQuery, legs_key
+from retrieval.tuning.runs import DEPTHS, legs_key
 from retrieval.tuning.search import SHARES, Study, data_of, study
 from retrieval.tuning.summary import HELD_OUT, Tuning, curve_of, groups_of, landscapes_of, reliability_of, scores_of
 from retrieval.types.search import Leg
@@ -126,19 +126,6 @@ async def store(settings: Settings, tuning: Tuning, *, promote: bool) -> Tuning:
     return structs.replace(tuning, label=profile.label, profile=profile, gate=report)
 
 
-def _trial(queries: Sequence[SavedQuery], candidate: Floats, baseline: Floats, live: Floats | None) -> Trial:
-    """Scores for the gate."""
-    weights = np.array([query.weight for query in queries])
-    return Trial(
-        sets=[query.set for query in queries],
-        intents=[query.label for query in queries],
-        candidate=candidate,
-        baseline=baseline,
-        live=live,
-        weights=None if (weights == weights[0]).all() else weights,
-    )
-
-
 def _judged(profile: Profile, runs: Runs) -> JudgedQueries:
     return JudgedQueries(runs[legs_key(profile)], profile)
 
@@ -149,7 +136,15 @@ def _summary(
     queries, base, baseline = found.data.queries, baselines.base, baselines.baseline
     yardstick, even = _judged(baseline, runs), structs.replace(baseline.fixed, weights=dict.fromkeys(Leg, 1.0))
     held_out, fixed, live = found.held_out[SHARES[-1]], yardstick.fixed(baseline.fixed), yardstick.adaptive(baseline)
-    trial = _trial(queries, held_out, fixed, live if baselines.live is not None else None)
+    weights = np.array([query.weight for query in queries])
+    trial = Trial(
+        sets=[query.set for query in queries],
+        intents=[query.label for query in queries],
+        candidate=held_out,
+        baseline=fixed,
+        live=live if baselines.live is not None else None,
+        weights=None if (weights == weights[0]).all() else weights,
+    )
     gate = judge(
         trial,
         candidate=profile,
