@@ -3,21 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from trivet import (
-    AddResult,
-    AsyncClient,
-    Client,
-    ContextResponse,
-    InvalidInput,
-    NotFound,
-    SearchResponse,
-    SearchResult,
-    StoredMemory,
-)
+from trivet import AsyncClient, Client, InvalidInput, NotFound, SearchResult, StoredMemory
 from trivet.calls import BATCH
 
 P = ParamSpec("P")
@@ -30,24 +20,17 @@ class _Immediate:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def add(self, memories: Iterable[Mapping[str, Any]], **named: Any) -> list[AddResult]:
-        return self._client.add(memories, **named)
+    def __getattr__(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
+        method = getattr(self._client, name)
 
-    async def search(self, query: str, **fields: Any) -> SearchResponse:
-        return self._client.search(query, **fields)
+        async def done(*arguments: Any, **named: Any) -> Any:
+            return method(*arguments, **named)
 
-    async def context(self, **fields: Any) -> ContextResponse:
-        return self._client.context(**fields)
-
-    async def get(self, id: str, **named: Any) -> StoredMemory:
-        return self._client.get(id, **named)
+        return done
 
     async def get_all(self, **filters: Any) -> AsyncIterator[StoredMemory]:
         for memory in self._client.get_all(**filters):
             yield memory
-
-    async def delete_all(self, *, ids: Iterable[str], **named: Any) -> int:
-        return self._client.delete_all(ids=ids, **named)
 
 
 EitherClient = AsyncClient | _Immediate

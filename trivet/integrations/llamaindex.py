@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trivet import AsyncClient, Client, SearchResult
+from trivet import AsyncClient, Client, ContextResponse, SearchResult
 from trivet.integrations import extra, metadata_of, storable
 from trivet.integrations.either_client import add, arun, found, run
 
@@ -91,7 +91,8 @@ class TrivetMemoryBlock(BaseMemoryBlock[str], extra="forbid"):
         if not talk:
             return ""
         fields = {"messages": talk[-MOST_MESSAGES:], "namespace": self.namespace, **self.context_kwargs}
-        return (await arun(self.client, lambda client: client.context(**fields))).context
+        pack: ContextResponse = await arun(self.client, lambda client: client.context(**fields))
+        return pack.context
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         memories = [
