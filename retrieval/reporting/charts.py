@@ -40,6 +40,15 @@ class Series:
     low: Sequence[float] = ()
     high: Sequence[float] = ()
 
+    @classmethod
+    def from_estimates(
+        cls, name: str, found: Sequence[Estimate], at: Sequence[float] = (), *, bounds: bool = True
+    ) -> Series:
+        """The means, and their bounds if wanted."""
+        bounded = found if bounds else ()
+        low, high = [each.low for each in bounded], [each.high for each in bounded]
+        return cls(name=name, values=[each.mean for each in found], at=at, low=low, high=high)
+
 
 def interval_rows(panels: Mapping[str, Mapping[str, tuple[Estimate, bool]]], label: str) -> str:
     """A panel per measure, a row per name: its interval, and its mean as a mark that is filled if significant."""

@@ -134,9 +134,7 @@ def _types_chart(figures: Figures, systems: Sequence[str], label: str) -> str:
     series = []
     for system in systems:
         own = [figures.cell(group, system).measures["ndcg@10"] for group in sizes]
-        bounds = own if system == figures.judged else []
-        low, high = [each.low for each in bounds], [each.high for each in bounds]
-        series.append(Series(name=system, values=[each.mean for each in own], low=low, high=high))
+        series.append(Series.from_estimates(system, own, bounds=system == figures.judged))
     return dot_rows([f"{group} ({size})" for group, size in sizes.items()], series, "nDCG@10", label)
 
 
@@ -145,16 +143,8 @@ def _budgets_chart(figures: Figures, systems: Sequence[str], label: str) -> str:
     series = []
     for system in systems:
         own = [cell for cell in figures.budgets if cell.system == system]
-        bounds = [cell.recall for cell in own] if system == figures.judged else []
-        series.append(
-            Series(
-                name=system,
-                values=[cell.recall.mean for cell in own],
-                at=[cell.tokens for cell in own],
-                low=[each.low for each in bounds],
-                high=[each.high for each in bounds],
-            )
-        )
+        recalls, tokens = [cell.recall for cell in own], [cell.tokens for cell in own]
+        series.append(Series.from_estimates(system, recalls, tokens, bounds=system == figures.judged))
     return line_chart(series, "evidence recall", "mean tokens of the pack", label)
 
 

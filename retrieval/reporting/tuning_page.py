@@ -62,14 +62,8 @@ def _sections(tuning: Tuning) -> Iterator[Section]:
     groups = Part(svg=bars, caption=caption, tables=group_tables(tuning), fold="figures")
     yield Section(heading="Where it wins and loses", parts=[groups])
 
-    points = tuning.curve
-    tuned = Series(
-        name="tuned, held out",
-        values=[point.ndcg.mean for point in points],
-        at=[point.queries for point in points],
-        low=[point.ndcg.low for point in points],
-        high=[point.ndcg.high for point in points],
-    )
+    found, learned_from = [point.ndcg for point in tuning.curve], [point.queries for point in tuning.curve]
+    tuned = Series.from_estimates("tuned, held out", found, learned_from)
     others = {score.system: score.ndcg.mean for score in tuning.scores if score.system != HELD_OUT}
     curve = line_chart([tuned], "nDCG@10", "queries that were learned from", "learning curve", levels=others)
     caption = "Held-out quality by how many queries were learned from"
