@@ -39,12 +39,9 @@ class Tools:
     """Six tools; their names, parameters and docstrings are what an assistant reads."""
 
     def __init__(self, client: AsyncClient, namespace_of: Callable[[Context], str], base_url: str) -> None:
-        """Tools that use `client`.
+        """Tools that use `client` in the namespace that `namespace_of` finds in a request: no argument can choose it.
 
-        Args:
-            client: does the work.
-            namespace_of: returns the namespace of a request, which no argument of a tool can choose.
-            base_url: prefix of the URLs of memories in `search` and `fetch`, unless an HTTP request gives one.
+        URLs of memories in `search` and `fetch` begin with `base_url`, unless an HTTP request gives one.
         """
         self._client = client
         self._namespace_of = namespace_of
@@ -171,11 +168,7 @@ async def serving_http(client: AsyncClient) -> AsyncIterator[Starlette]:
 
 
 def namespace_of_request(context: Context) -> str:
-    """The namespace that the server around it found in a request.
-
-    Raises:
-        InvalidInput: there is none.
-    """
+    """The namespace that the server around it found in a request; raises InvalidInput if there is none."""
     request: Any = context.request_context.request
     name: str | None = request.scope["state"]["namespace"]
     if not name:

@@ -65,13 +65,8 @@ class TypedRequest(Request[None, None, Any]):
         return await state.decoded((await self.body()).removeprefix(codecs.BOM_UTF8), decode_body)
 
 
-async def check_body(request: Request[Any, Any, Any]) -> None:
-    """Refuse a body that is too long, of the wrong media type, or empty, before a handler gets it.
-
-    Raises:
-        HTTPException: 413, 415.
-        InvalidInput: it is empty.
-    """
+async def _check_body(request: Request[Any, Any, Any]) -> None:
+    """Refuse a body that is too long, of the wrong media type, or empty, before a handler gets it."""
     data = request.route_handler.parsed_fn_signature.parameters.get("data")
     if data is None:
         return
@@ -158,7 +153,7 @@ async def check_request(request: Request[Any, Any, Any]) -> Response[None] | Non
     OPTIONS is answered here: the router's own answer names only the first handler of a path.
 
     Raises:
-        HTTPException: as `check_body` does, or 403.
+        HTTPException: 403, 413, 415.
         InvalidInput: a name that is not UTF-8, a parameter that is unknown or given twice, an empty body.
     """
     if request.method == HttpMethod.OPTIONS:
@@ -172,7 +167,7 @@ async def check_request(request: Request[Any, Any, Any]) -> Response[None] | Non
         check_name(names["name"])
     if query_string := request.scope["query_string"]:
         _check_query(request, query_string)
-    await check_body(request)
+    await _check_body(request)
     return None
 
 

@@ -101,13 +101,7 @@ def together(*parameters: Decorator) -> Decorator:
 
 
 def gathered(parameters: Sequence[Decorator], gather: Callable[[dict[str, Any]], dict[str, Any]]) -> Decorator:
-    """A decorator that declares options and passes their values to the command in another form.
-
-    Args:
-        parameters: click's decorators.
-        gather: takes its values out of the keyword arguments and returns what the command gets
-            instead.
-    """
+    """A decorator that declares options; `gather` takes their values out and returns what the command gets instead."""
 
     def decorate(function: AnyFunction) -> AnyFunction:
         @wraps(function)

@@ -104,12 +104,7 @@ def unanswered(degradation: Degradation) -> str:
 def progress(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Show the progress of long work on standard error: a bar on a terminal, occasional lines elsewhere.
 
-    Args:
-        title: what is done.
-        total: how many there are, None if not known.
-
-    Yields:
-        A function to call with the number of items just done.
+    Yields a function to call with the number of items just done; `total` is None if it is not known.
     """
     if sys.stderr.isatty():
         said, rate = TextColumn("{task.description}"), TextColumn("{task.fields[rate]:.0f}/s")

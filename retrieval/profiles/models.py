@@ -80,10 +80,7 @@ class ModelRegistry:
         )
 
     async def put_model(self, kind: ModelKind, path: Path) -> str:
-        """Store a model in the database, for the processes of all servers.
-
-        Returns:
-            The reference for profiles: "sha256:" and the checksum.
+        """Store a model in the database, for all servers; returns its reference: "sha256:" and the checksum.
 
         Raises:
             InvalidInput: it is not a model of this kind for this version.

@@ -111,11 +111,7 @@ def tune(runs: Runs, baselines: Baselines, plan: TuningPlan, *, started: float) 
 
 
 async def store(settings: Settings, tuning: Tuning, *, promote: bool) -> Tuning:
-    """Write the profile with the gate's report, and make it live if `promote` is set and the gate allows it.
-
-    Returns:
-        The tuning with the label of the stored profile.
-    """
+    """Write the profile with the gate's report, live if it passed and `promote` is set; returns the tuning labelled."""
     async with Trivet.open(settings) as engine:
         note = f"tuned on {tuning.source}, from {tuning.base}"
         profile = await engine.profiles.put(tuning.profile.name, tuning.profile, note=note[:1_000], origin="tuned")
