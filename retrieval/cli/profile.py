@@ -99,7 +99,9 @@ def put(
     """
     if file is None and intent_model is None:
         raise click.UsageError("give a FILE of parameters, or --intent-model.")
-    given = _parameters(file.read().removeprefix(codecs.BOM_UTF8) if file else b"{}", note)
+    content = file.read().removeprefix(codecs.BOM_UTF8) if file else b"{}"
+    given = decode(content, msgspec.json.Decoder(ProfileInput))
+    check_storable(given)
 
     async def write(engine: Trivet) -> tuple[StoredVersion, bool]:
         wanted = given
@@ -107,7 +109,7 @@ def put(
             models = wanted.models if isinstance(wanted.models, ModelsInput) else ModelsInput()
             stored = await engine.models.put_model("intent", intent_model)
             wanted = msgspec.structs.replace(wanted, models=msgspec.structs.replace(models, intent=stored))
-        profile, is_new = await engine.profiles.write(name, wanted, note=wanted.note)
+        profile, is_new = await engine.profiles.write(name, wanted, note=note or given.note)
         return await engine.profiles.version(name, profile.version), is_new
 
     stored, is_new = with_engine(settings, write)
@@ -211,13 +213,6 @@ def check_version(
             say(console(), line)
     if not report.passed:
         raise click.exceptions.Exit(1)
-
-
-def _parameters(content: bytes, note: str) -> ProfileInput:
-    """The parameters in a file; raises InvalidInput, which names the field, for anything else."""
-    given = decode(content, msgspec.json.Decoder(ProfileInput))
-    check_storable(given)
-    return msgspec.structs.replace(given, note=note or given.note)
 
 
 def _make_live(name: str, act: Callable[[Trivet], Awaitable[Profile]], settings: Settings, *, as_json: bool) -> None:

@@ -41,7 +41,10 @@ def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, 
         from classifier.training.fit import FOLDS
         from retrieval.reporting.training_page import write_charts
     except ModuleNotFoundError as exc:
-        raise _missing(exc) from exc
+        library = (exc.name or "").partition(".")[0]
+        if library not in _LIBRARIES:
+            raise
+        raise click.UsageError(f"training needs {library}, which is missing: pip install 'trivet[train]'") from exc
     try:
         given = read_labelled(queries)
     except BadQueries as exc:
@@ -59,11 +62,3 @@ def command(queries: Path, out: Path, base: bool, seed: int, html: Path | None, 
     click.echo(f"  {trained.folds} folds: macro-F1 {figures.macro_f1:.3f}, calibration error {figures.ece:.3f}")
     before = trained.shipped
     click.echo(f"  Trivet's own classifier: macro-F1 {before.macro_f1:.3f}, calibration error {before.ece:.3f}")
-
-
-def _missing(exc: ModuleNotFoundError) -> Exception:
-    """An error about a missing optional library, or the given error if it is about another."""
-    library = (exc.name or "").partition(".")[0]
-    if library not in _LIBRARIES:
-        return exc
-    return click.UsageError(f"training needs {library}, which is missing: pip install 'trivet[train]'")
