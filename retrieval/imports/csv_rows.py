@@ -35,12 +35,9 @@ def recognise(source: ImportFile, context: ImportContext) -> bool:
 
 def read(source: ImportFile, context: ImportContext) -> Records:
     """The rows; raises InvalidInput if no column has the text, or one that the user gave does not exist."""
-    lines = source.part(*FILES).text(context)
-    head = lines.read(4_000)
-    lines.detach()
+    separator = _separator(source.part(*FILES).text(context).read(4_000))
     csv.field_size_limit(_MAX_FIELD_CHARS)
-    text = source.part(*FILES).text(ImportContext())
-    rows = _rows((line.replace(_END, "") for line in text), _separator(head))
+    rows = _rows((line.replace(_END, "") for line in source.part(*FILES).text(ImportContext())), separator)
     _, header = next(rows, (0, None))
     if header == ["sep=", ""]:
         _, header = next(rows, (0, None))
@@ -58,8 +55,7 @@ def read(source: ImportFile, context: ImportContext) -> Records:
         elif not any(row):
             yield SkippedRecord(place=place, reason="empty row")
         elif len(row) != len(header):
-            reason = f"has {len(row)} columns where the header has {len(header)}"
-            yield refused(place, reason, line)
+            yield refused(place, f"has {len(row)} columns where the header has {len(header)}", line)
         else:
             yield memory_of_row(dict(zip(header, row, strict=True)), place, line, context, ids)
 
