@@ -60,11 +60,8 @@ class _ChatEntry:
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether one of the first lines begins like a message."""
-    for part in source.parts(*FILES):
-        head = part.text(context).read(2_000)
-        if any(_header(line) for line in head.splitlines()[:10]):
-            return True
-    return False
+    heads = (part.text(context).read(2_000) for part in source.parts(*FILES))
+    return any(_header(line) for head in heads for line in head.splitlines()[:10])
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:

@@ -44,13 +44,11 @@ _Node = tuple[str, str]
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:
     """Whether there are edges between nodes, nodes with a summary, or episodes."""
-    for keys in keys_of_parts(source, FILES):
-        for own in (keys[place] for place in ("item", "", *_PLACES)):
-            if own >= {"source_node_uuid", "fact"}:
-                return True
-            if "uuid" in own and own & {"summary", "content"} and own & _SIGNS:
-                return True
-    return False
+    found = (keys[place] for keys in keys_of_parts(source, FILES) for place in ("item", "", *_PLACES))
+    return any(
+        own >= {"source_node_uuid", "fact"} or ("uuid" in own and own & {"summary", "content"} and own & _SIGNS)
+        for own in found
+    )
 
 
 def read(source: ImportFile, context: ImportContext) -> Records:
