@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -22,11 +21,8 @@ from retrieval.installation import installed_version
 from retrieval.types.search import SearchResult
 from trivet._async_client import AsyncClient
 from trivet.errors import InvalidInput, TrivetError
-from trivet.integrations import recalled
+from trivet.integrations import failing_with, recalled
 from trivet.integrations.either_client import found
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 MAX_RESULTS = 20
 
@@ -111,7 +107,7 @@ def server(client: AsyncClient, namespace_of: Callable[[Context], str], *, base_
         tools.fetch: _READS,
     }
     made = [
-        _Exact.from_function(_telling(tool), annotations=hints, structured_output=False)
+        _Exact.from_function(failing_with(_failure, tool, TrivetError), annotations=hints, structured_output=False)
         for tool, hints in offered.items()
     ]
     return MCPServer("trivet", version=installed_version(), tools=made, log_level="WARNING")
@@ -139,17 +135,8 @@ class _Exact(Tool):
         return await super().run(arguments, context, convert_result)
 
 
-def _telling(function: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """A tool that fails with Trivet's own error message."""
-
-    @wraps(function)
-    async def telling(*arguments: P.args, **named: P.kwargs) -> T:
-        try:
-            return await function(*arguments, **named)
-        except TrivetError as exc:
-            raise ToolError(str(exc).removeprefix("memories.0.")) from exc  # the one that `remember` stores
-
-    return telling
+def _failure(message: str) -> ToolError:
+    return ToolError(message.removeprefix("memories.0."))  # the one that `remember` stores
 
 
 @asynccontextmanager

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import msgspec
 
-from trivet import SearchResult
+from trivet import SearchResult, TrivetError
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @contextmanager
@@ -31,6 +35,21 @@ def metadata_of(result: SearchResult) -> dict[str, Any]:
         "title", "kind", "speaker", "session_id", "document_id", "created_at", "tags", "score", "relevance", "legs",
     )  # fmt: skip
     return {**result.metadata, **{name: known[name] for name in shown}}
+
+
+def failing_with(
+    failure: Callable[[str], Exception], tool: Callable[P, Awaitable[T]], *errors: type[TrivetError]
+) -> Callable[P, Awaitable[T]]:
+    """A tool that fails as its framework wants, with the messages of these errors."""
+
+    @wraps(tool)
+    async def failing(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return await tool(*arguments, **named)
+        except errors as exc:
+            raise failure(str(exc)) from exc
+
+    return failing
 
 
 def recalled(result: SearchResult) -> dict[str, Any]:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from trivet import AsyncClient, InvalidInput, NotFound
-from trivet.integrations import extra, recalled
+from trivet.integrations import extra, failing_with, recalled
 from trivet.integrations.either_client import found
 
 with extra("pydantic-ai"):
     from pydantic_ai import FunctionToolset, ModelRetry
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 MOST_RECALLED = 20
 """Most memories that one call of `recall` returns."""
@@ -50,17 +45,4 @@ def trivet_toolset(client: AsyncClient, *, namespace: str | None = None) -> Func
         return f"{id} is deleted"
 
     tools = (remember, recall, get_context, forget)
-    return FunctionToolset([_correctable(tool) for tool in tools], id="trivet")
-
-
-def _correctable(tool: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """A tool that asks its caller to correct a bad argument."""
-
-    @wraps(tool)
-    async def correctable(*arguments: P.args, **named: P.kwargs) -> T:
-        try:
-            return await tool(*arguments, **named)
-        except (InvalidInput, NotFound) as exc:
-            raise ModelRetry(str(exc)) from exc
-
-    return correctable
+    return FunctionToolset([failing_with(ModelRetry, tool, InvalidInput, NotFound) for tool in tools], id="trivet")
