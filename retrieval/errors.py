@@ -30,7 +30,7 @@ class InvalidInput(TrivetError):
         loc: tuple[str | int, ...] = (),
         errors: Sequence[tuple[tuple[str | int, ...], str]] = (),
     ) -> None:
-        """`loc` is the place of the first fault; in a client, `errors` has the place and reason of each."""
+        """`loc` is the place of the first fault; if there may be several, `errors` has the place and reason of each."""
         super().__init__(message)
         self.loc = loc
         self.errors = errors

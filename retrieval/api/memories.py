@@ -11,7 +11,7 @@ from litestar.params import JSONBody, QueryParameter
 from msgspec import Meta, Struct
 
 from retrieval.api.parameters import MAX_BYTES, Batch, Cursor, Limit, MemoryName, NamespaceName
-from retrieval.api.problems import BatchRejected, ProblemField, faults_of, problems
+from retrieval.api.problems import faults_of, problems
 from retrieval.api.state import Api
 from retrieval.errors import InvalidInput
 from retrieval.types.memory import (
@@ -83,7 +83,7 @@ class MemoriesController(Controller):
         results = await api.engine.add(ns, memories, may_supersede=may_supersede)
         if all(result.status == "rejected" for result in results):
             pairs = zip(memories, results, strict=True)
-            raise BatchRejected([_fault(index, memory, result) for index, (memory, result) in enumerate(pairs)])
+            raise InvalidInput(errors=[_fault(index, memory, result) for index, (memory, result) in enumerate(pairs)])
         return AddResponse(results=results)
 
     @get(responses=problems(404))
@@ -184,12 +184,13 @@ def parsed_filters(document: str | None, given: dict[str, Any]) -> Filters:
     return msgspec.structs.replace(filters, **{name: getattr(simple, name) for name in given})
 
 
-def _fault(index: int, memory: Parsed, result: AddResult) -> ProblemField:
-    """Why a memory of the batch was rejected, with the place in the body."""
+def _fault(index: int, memory: Parsed, result: AddResult) -> tuple[tuple[str | int, ...], str]:
+    """Where in the body a memory of the batch was rejected, and why."""
     if isinstance(memory, InvalidInput):
-        return faults_of(memory)[0]
+        [fault] = faults_of(memory)
+        return tuple(fault.loc), fault.msg
     field, separator, reason = (result.error or "").partition(": ")
     if separator and field.split(".")[0] in MemoryInput.__struct_fields__:
         steps = (int(step) if step.isdecimal() else step for step in field.split("."))
-        return ProblemField(loc=["memories", index, *steps], msg=reason)
-    return ProblemField(loc=["memories", index], msg=result.error or "rejected")
+        return ("memories", index, *steps), reason
+    return ("memories", index), result.error or "rejected"

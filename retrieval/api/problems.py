@@ -57,14 +57,6 @@ class Problem(Struct, frozen=True, kw_only=True):
     errors: list[ProblemField] | UnsetType = UNSET
 
 
-class BatchRejected(InvalidInput):
-    """Every memory of the batch was rejected."""
-
-    def __init__(self, faults: list[ProblemField]) -> None:
-        super().__init__()
-        self.faults = faults
-
-
 class NotReady(StoreUnavailable):
     """A part of the server is not ready."""
 
@@ -149,8 +141,8 @@ def shorten(text: str) -> str:
 
 def faults_of(error: InvalidInput) -> list[ProblemField]:
     """The faults that an error names."""
-    if isinstance(error, BatchRejected):
-        return error.faults
+    if error.errors:
+        return [ProblemField(loc=list(loc), msg=reason) for loc, reason in error.errors]
     loc = [shorten(part) if isinstance(part, str) else part for part in error.loc]
     return [ProblemField(loc=loc, msg=shorten(str(error)))]
 
