@@ -55,13 +55,19 @@ class Begun(msgspec.Struct, frozen=True, eq=False):
     default_embedding: Embedding
     pack: PackSize | None
 
+    @property
+    def legs(self) -> list[Leg]:
+        """The mode's legs with a weight above 0, as far as the request gives weights."""
+        weights = self.request.weights
+        return [leg for leg in self.request.mode.legs if weights is None or getattr(weights, leg) > 0]
+
     def fan_out_for(self, wanted: int) -> int:
         """Hits to ask of a leg if a recipe wants `wanted`: more than `top_k`, as duplicates are left out.
 
         The deeper several legs rank, the more noise is fused, which is seen in a search's first results. A leg alone
         fuses none, so for a pack it ranks all that may fill it. Adds one for each memory that may not be shown.
         """
-        top_k, fuses = self.request.top_k, len(self.request.mode.legs) > 1
+        top_k, fuses = self.request.top_k, len(self.legs) > 1
         if self.pack is not None and not fuses:
             top_k = max(top_k, self.pack.memories)
         spare = min(top_k, SPARE_HITS) if fuses and self.pack is None else top_k

@@ -319,6 +319,14 @@ async def test_a_longer_answer_begins_like_a_shorter_one(trivet: Trivet) -> None
         assert long.explanation.fan_out == short.explanation.fan_out
 
 
+async def test_a_leg_that_alone_has_a_weight_fills_an_answer_like_a_leg_alone(trivet: Trivet) -> None:
+    """Half of what it ranks may be duplicates."""
+    texts = [f"Ida painted boat {number} in Porto." for number in range(90)]
+    await trivet.add("n", [MemoryInput(id=f"{text}{copy}", text=text) for text in texts for copy in "ab"])
+    for options in ({"mode": Mode.VECTOR}, {"weights": LegWeights(vector=1.0)}):
+        assert len(ids(await asked(trivet, top_k=40, **options))) == 40
+
+
 async def test_fewer_memories_than_asked_for(trivet: Trivet) -> None:
     await trivet.add("n", [MemoryInput(id="a", text="Ida painted boats."), MemoryInput(id="b", text="Bread.")])
     for options in ({}, {"source_cap": 1}, {"diversity": 1.0}, {"source_cap": 1, "diversity": 0.5}):
