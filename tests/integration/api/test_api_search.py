@@ -84,10 +84,11 @@ async def test_misspelt_words(client: httpx.AsyncClient, subtests: pytest.Subtes
             assert found["explanation"]["query"] == (meant or query)
     assert _ids(await _search(client, query="dargon", mode="bm25"))[0] == "m2"
     named = [{"name": "Potery", "aliases": ["Dargon Club"]}]
-    added = {"memories": [{"id": "m5", "text": "The saxophone in Vegas is Ana's.", "entities": named}]}
+    added = {"memories": [{"id": "m5", "text": "Ana's saxophone matches Vegas.", "entities": named}]}
     assert (await client.post(f"{NAMESPACE}/memories", json=added)).status_code == 201
     assert _ids(await _search(client, query="Who plays the saxophne?", mode="bm25"))[0] == "m5"
-    for query in ("Who likes Potery?", "Who is in the dargon club?", "Is Ana vegan?"):  # two names and an English word
+    # Two names and two English words.
+    for query in ("Who likes Potery?", "Who is in the dargon club?", "Is Ana vegan?", "Is matcha Ana's?"):
         assert (await _search(client, query=query, explain=True))["explanation"]["query"] == query
 
 
