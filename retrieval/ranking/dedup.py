@@ -151,8 +151,8 @@ def _near(
     for survivor in islice(sharing, MAX_COMPARED):
         if (
             _same_origin(survivor, candidate)
-            and not contradicts(normalized, survivor.wording)
             and _jaccard(shingles, survivor.shingles) >= threshold
+            and not contradicts(normalized, survivor.wording)
         ):
             return survivor
     return None
