@@ -187,7 +187,7 @@ def asked_in(text: str) -> str:
     'What boats did Ann sell in Porto?'
     """
     if said := _written_out(text):
-        text = query_of(said)
+        text = query_of(said) or text
     if len(text) <= MOST_ASKING_CHARS:
         return text
     text = text.strip()
@@ -216,7 +216,6 @@ def _written_out(text: str) -> list[ChatMessage]:
     """
     before, *turns = _TURN.split(text)
     said = [(_ROLES[role.casefold()], content.strip()) for role, content in zip(turns[::2], turns[1::2], strict=True)]
-    said = [(role, content) for role, content in said if content]
     if len({role for role, _ in said}) < 2 or _asks(before):
         return []
     role, content = said[-1]

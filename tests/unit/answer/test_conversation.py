@@ -98,8 +98,10 @@ ASKED = "Please list the sailing boats that Ana sold in Porto."
             )
         ),
         ("User: Who is Ines?\nAssistant: Your sister.\n", "Who is Ines?"),
+        ("User: Who is Ines?\nAssistant:", "Who is Ines?"),
         ("User: Who is Ines?", "User: Who is Ines?"),
         ("User:\nUser:\n", "User:\nUser:\n"),
+        ("User:\nAssistant:\n", "User:\nAssistant:\n"),
     ],
 )
 def test_a_long_text_and_a_written_out_conversation_ask_what_their_question_asks(text: str, asked: str) -> None:
