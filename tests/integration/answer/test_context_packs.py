@@ -192,6 +192,12 @@ async def test_short_turns_fill_the_budget(trivet: Trivet) -> None:
         assert len((await context(trivet, query, mode=mode, max_tokens=200, explain=True)).results) < 60
     for mode in (Mode.BM25, Mode.VECTOR):
         assert len((await context(trivet, query, mode=mode, max_tokens=4000)).items) > 80
+    long = [MemoryInput(id=f"{n}", text=f"Boat trip {n} went to islands. " * 150) for n in range(3)]  # excerpts
+    await trivet.add(NS, long)
+    pack = await context(trivet, query, max_tokens=2000, min_relevance=0, explain=True)
+    assert len(pack.items) > 40
+    assert pack.explanation
+    assert pack.explanation.fan_out == 60
 
 
 async def test_superseded_facts_are_left_out_or_marked(trivet: Trivet) -> None:

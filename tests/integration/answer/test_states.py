@@ -132,6 +132,6 @@ async def test_of_near_duplicates_the_newest_is_shown_unless_the_question_asks_f
         assert (best.id, best.duplicates, other.id) == (first, [folded], "rooms")
         assert best.score > other.score
     [newest, _] = (await asked(trivet, "Under which blue pot is the spare key?", rescore=False)).results
-    assert (newest.id, newest.score) == ("clay", newest.fused.score)
+    assert (newest.id, newest.score, newest.fused.rank) == ("clay", newest.fused.score, 1)
     pack = await trivet.context(NS, ContextRequest(query="Under which blue pot is the spare key?"))
     assert "1 June 2024: " + text.format("clay") + " (2 times)" in pack.context

@@ -27,7 +27,7 @@ def messages(*texts: str) -> list[ChatMessage]:
     [
         (["Who is Ines?", ">Your sister.", "Where does she live?"], "Who is Ines? Where does she live?"),
         (["Which hotels are in Porto?", ">Two.", "And in winter?"], "Which hotels are in Porto? And in winter?"),
-        (["Tell me of Porto.", "And?", "And then?"], "Tell me of Porto. And? And then?"),
+        (["Who is Ines?", "Tell me of Porto.", "And?", "And then?"], "Tell me of Porto. And? And then?"),
         (["Which hotels are in Porto?", "And cheap hostels?"], "Which hotels are in Porto? And cheap hostels?"),
         (["Who is Ines?", "What boats did my brother sell in June?"], "What boats did my brother sell in June?"),
         (["波尔图有哪些酒店？", "那冬天呢？"], "波尔图有哪些酒店？ 那冬天呢？"),
@@ -76,12 +76,22 @@ ASKED = "Please list the sailing boats that Ana sold in Porto."
         (f"{ASKED}\n{TALE}\nThe end.", ASKED),
         (f"{TALE}\n{ASKED}\nThe end.", f"{TALE}\n{ASKED}\nThe end."),
         (TALE, TALE),
+        (f"\n{STORY}\nWhat boats did Ana sell in Porto?\n", "What boats did Ana sell in Porto?"),
+        (STORY.replace("?", ".").strip(), STORY.replace("?", ".").strip()),
         (STORY[:MOST_ASKING_CHARS], STORY[:MOST_ASKING_CHARS]),
         ("雨が降った。" * 200 + "兄は六月に自転車を誰に売った？", "兄は六月に自転車を誰に売った？"),
         ("Be brief.\nHuman: Who is Ines?\nAI: Your sister.\nHuman: Where is she?", "Who is Ines? Where is she?"),
         (
             f"user: {STORY}\nassistant: Oh!\nuser: What boats did Ana sell in Porto?",
             "What boats did Ana sell in Porto?",
+        ),
+        (
+            f"user: {STORY}\nassistant: Oh!\nuser: What did she get for it?".replace("come?", "come."),
+            "We waited in the café for hours. What did she get for it?",
+        ),
+        (
+            "User: Hi!\nAssistant: Hello.\nUser: The ferry to Porto sank.\nWhere is Ines?",
+            "The ferry to Porto sank.\nWhere is Ines?",
         ),
         (
             f"user: Hi!\nassistant: {STORY}\n\nWhat boats did Ana sell in Porto?",
@@ -112,6 +122,11 @@ def test_a_long_text_and_a_written_out_conversation_ask_what_their_question_asks
 def test_a_turn_refers_to_the_question_in_a_long_text() -> None:
     asked = "What boats did Ana sell in Porto? And in winter?"
     assert query_of(messages(f"What boats did Ana sell in Porto?\n{STORY}\nThe end.", "And in winter?")) == asked
+
+
+def test_the_question_in_a_long_last_turn_needs_nothing_that_the_text_around_it_refers_to() -> None:
+    asked = "What boats did Ana sell in Porto?"
+    assert query_of(messages("Who is Ines?", f"{STORY}\nWhat of it?\n\n{asked}")) == asked
 
 
 def test_a_query_is_never_too_long() -> None:
