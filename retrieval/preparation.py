@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
+import numpy as np
 from msgspec import structs
 from msgspec.structs import astuple
 
@@ -166,14 +167,14 @@ class Preparation:
         with stopwatch.span("namespace"):
             try:
                 snapshot, query_terms = await self._snapshot(name, request)
-                words = _misspelt(snapshot, query_terms, request.query)
-                if words and await self._indexes.read_vocabulary(snapshot.index):
+                if words := _misspelt(snapshot, query_terms, request.query):
+                    await self._indexes.read_vocabulary(snapshot.index)
+                    likely, _ = await self._snapshot(name, request, also=_occurring(snapshot, words))
+                    if meant := _respelt(likely, words, request.query):
+                        request = structs.replace(request, query=meant)
+                        default_embedding = self._embedding(self._embedders.default, request, stopwatch)
+                        begun = structs.replace(begun, request=request, default_embedding=default_embedding)
                     snapshot, query_terms = await self._snapshot(name, request)  # the former may be outdated
-                if meant := _respelt(snapshot, words, request.query):
-                    request = structs.replace(request, query=meant)
-                    default_embedding = self._embedding(self._embedders.default, request, stopwatch)
-                    begun = structs.replace(begun, request=request, default_embedding=default_embedding)
-                    snapshot, query_terms = await self._snapshot(name, request)
             except StillReading as reading:
                 snapshot, query_terms, degraded = await self._part_of(reading.namespace, begun)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
@@ -235,15 +236,18 @@ class Preparation:
         return self._embedding(embedder, begun.request, begun.stopwatch)
 
     async def _snapshot(
-        self, name: str, request: SearchRequest, *, waits: bool = False
+        self, name: str, request: SearchRequest, *, also: Sequence[int] = (), waits: bool = False
     ) -> tuple[NamespaceSnapshot, QueryTerms]:
-        """The namespace brought up to date and the query's terms; raises as `IndexRegistry.current` does."""
+        """The namespace brought up to date and the query's terms; raises as `IndexRegistry.current` does.
+
+        The postings are those of these terms and of those in `also`.
+        """
         query_terms: dict[str, QueryTerms] = {}
 
         def terms(language: str) -> Sequence[int]:
             if language not in query_terms:
                 query_terms[language] = _query_terms(request, language)
-            return [*query_terms[language].terms]
+            return [*query_terms[language].terms, *also]
 
         snapshot = await self._indexes.current(name, terms, request.filters.metadata, waits=waits)
         found = query_terms[snapshot.namespace.settings.language]
@@ -262,10 +266,17 @@ def _misspelt(snapshot: NamespaceSnapshot, query_terms: QueryTerms, query: str) 
     return misspelt(query, unknown, language) if unknown and language in CORRECTED else ()
 
 
+def _occurring(snapshot: NamespaceSnapshot, words: Sequence[Misspelt]) -> list[int]:
+    """The terms that may be meant and that memories have, or had before they were deleted."""
+    terms = np.concatenate([word.terms for word in words])
+    return [*terms[snapshot.index.terms.occurrences(terms) > 0].tolist()]
+
+
 def _respelt(snapshot: NamespaceSnapshot, words: Sequence[Misspelt], query: str) -> str | None:
     """The query with its misspelt words replaced by those meant, which memories have; None if there are none."""
-    index, meant = snapshot.index, query
-    found = [(word, word.best(index.terms.occurrences(word.terms), index.names.are_words)) for word in reversed(words)]
+    index, occurring, meant = snapshot.index, snapshot.postings.terms, query
+    counts = {term: postings.docs.size for term, postings in occurring.items()}
+    found = [(word, word.best(counts, index.names.are_words)) for word in reversed(words)]
     # An alias, or a name that a caller gave, need not be in a text.
     named = matched_words(index.named_in(possible_names(query))) if any(best for _, best in found) else ()
     for word, best in found:

@@ -159,14 +159,13 @@ class IndexRegistry:
                 now, postings = checked.now, index.terms.postings(wanted)
                 return NamespaceSnapshot(checked.namespace, index, now, checked.asked_at, postings, matching)
 
-    async def read_vocabulary(self, index: NamespaceIndex) -> bool:
-        """Read the terms that occur, once per index; False, without waiting, if they are known or too many."""
+    async def read_vocabulary(self, index: NamespaceIndex) -> None:
+        """Read the terms that occur, once per index, unless they are too many."""
         if index.terms.vocabulary is not None or index.memories.count > LARGE_FROM:
-            return False
+            return
         async with self._pool.connection() as conn, one_snapshot(conn):
             tables = [table async for table in read_all(conn, index.ns, memories=index.memories.count)]
         index.terms.vocabulary = Vocabulary.of(np.concatenate([table.terms for table in tables]))
-        return True
 
     def loaded(self) -> list[LoadedIndex]:
         """The loaded indexes, most recently used first."""

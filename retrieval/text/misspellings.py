@@ -7,7 +7,7 @@ embedder's vocabulary and a list of rarer words say.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -62,8 +62,10 @@ class Misspelt(NamedTuple):
     variants: list[str]
     terms: NDArray[np.int64]
 
-    def best(self, occurrences: NDArray[np.int64], are_names: Callable[[Sequence[str]], Sequence[bool]]) -> str | None:
-        """The variant that is meant, given how many memories have each one's term; None if it is none of them.
+    def best(
+        self, memories_with: Mapping[int, int], are_names: Callable[[Sequence[str]], Sequence[bool]]
+    ) -> str | None:
+        """The variant that is meant, given how many memories have its term; None if it is none of them.
 
         It is a stop word, which every text has, or an English word or part of a name, as `are_names` tells, of several
         the most frequent one. Only a name is meant by a capital within the query ("Redis" is not "reds"). Names must
@@ -71,7 +73,8 @@ class Misspelt(NamedTuple):
         """
         is_named = self.span[0] > 0 and self.word.istitle()
         stops = [word for word in self.variants if word in _STOPS and not is_named]
-        found = {word: count for word, count in zip(self.variants, occurrences.tolist(), strict=True) if count}
+        counts = map(memories_with.get, self.terms.tolist())
+        found = {word: count for word, count in zip(self.variants, counts, strict=True) if count}
         likely = [
             (_is_english(word), count, word)
             for (word, count), stem, is_name in zip(found.items(), stems([*found]), are_names([*found]), strict=True)

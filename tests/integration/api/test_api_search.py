@@ -95,6 +95,9 @@ async def test_misspelt_words(client: httpx.AsyncClient, subtests: pytest.Subtes
     # Two names and two English words.
     for query in ("Who likes Potery?", "Who is in the dargon club?", "Is Ana vegan?", "Is matcha Ana's?"):
         assert (await _search(client, query=query, explain=True))["explanation"]["query"] == query
+    assert (await client.delete(f"{NAMESPACE}/memories/m5")).status_code == 204
+    deleted = await _search(client, query="Who plays the saxophne?", explain=True)
+    assert deleted["explanation"]["query"] == "Who plays the saxophne?", "nothing tells of the deleted memory"
 
 
 async def test_misspelt_words_where_english_is_given_by_its_code(client: httpx.AsyncClient) -> None:
