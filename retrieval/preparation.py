@@ -41,7 +41,7 @@ MOST_SAID_BEFORE = 200
 """Extra hits asked of a leg because the conversation may already contain them."""
 
 
-class Begun(msgspec.Struct, frozen=True, eq=False):
+class StartedQuery(msgspec.Struct, frozen=True, eq=False):
     """A request, its conversation, and the work started for it immediately.
 
     Attributes:
@@ -76,7 +76,7 @@ class Begun(msgspec.Struct, frozen=True, eq=False):
         return max(wanted, top_k + spare) + hidden
 
 
-class PreparedQuery(Begun, frozen=True, eq=False, kw_only=True):
+class PreparedQuery(StartedQuery, frozen=True, eq=False, kw_only=True):
     """A request with everything that a search needs before its legs run.
 
     Attributes:
@@ -162,7 +162,7 @@ class Preparation:
         """
         asked, request = request, structs.replace(request, query=asked_in(request.query))
         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
-        begun = Begun(request, conversation, stopwatch, default_embedding, pack)
+        started = StartedQuery(request, conversation, stopwatch, default_embedding, pack)
         degraded: Sequence[Degradation] = ()
         with stopwatch.span("namespace"):
             try:
@@ -173,16 +173,16 @@ class Preparation:
                     if meant := _respelt(likely, words, request.query):
                         request = structs.replace(request, query=meant)
                         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
-                        begun = structs.replace(begun, request=request, default_embedding=default_embedding)
+                        started = structs.replace(started, request=request, default_embedding=default_embedding)
                     snapshot, query_terms = await self._snapshot(name, request)  # the former may be outdated
             except StillReading as reading:
-                snapshot, query_terms, degraded = await self._part_of(reading.namespace, begun)
+                snapshot, query_terms, degraded = await self._part_of(reading.namespace, started)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
             profile, models = await self._learned(snapshot.namespace, request)
         rescores = wants_rescoring(request, profile)
         return PreparedQuery(
-            *astuple(begun),
-            embedding=self._embedding_for(snapshot.namespace, begun),
+            *astuple(started),
+            embedding=self._embedding_for(snapshot.namespace, started),
             snapshot=snapshot,
             query_terms=query_terms,
             view=view,
@@ -197,10 +197,10 @@ class Preparation:
         )
 
     async def _part_of(
-        self, namespace: Namespace, begun: Begun
+        self, namespace: Namespace, started: StartedQuery
     ) -> tuple[NamespaceSnapshot, QueryTerms, Sequence[Degradation]]:
         """The part of a loading namespace that a query needs; the whole namespace if only the graph leg runs."""
-        request = begun.request
+        request = started.request
         if request.mode is Mode.GRAPH:
             try:
                 async with asyncio.timeout(self._timeout_s):
@@ -210,7 +210,7 @@ class Preparation:
         query_terms = _query_terms(request, namespace.settings.language)
         query_terms = replace(query_terms, session=None)  # sessions cannot be counted in a part of the memories
         profile, _ = await self._learned(namespace, request)
-        embedding, fan_out = self._embedding_for(namespace, begun), begun.fan_out_for(profile.fan_out)
+        embedding, fan_out = self._embedding_for(namespace, started), started.fan_out_for(profile.fan_out)
         try:
             snapshot, degraded = await self._partial.read(
                 namespace, request, query_terms, profile, embedding, fan_out=fan_out
@@ -228,12 +228,12 @@ class Preparation:
         """The query's embedding, started unless the request's mode needs none."""
         return Embedding(embedder, request.query, stopwatch, wanted=request.mode is not Mode.BM25)
 
-    def _embedding_for(self, namespace: Namespace, begun: Begun) -> Embedding:
+    def _embedding_for(self, namespace: Namespace, started: StartedQuery) -> Embedding:
         """The query's embedding by the namespace's embedder; the running one if that is the default."""
         embedder = self._embedders.of(namespace.settings.embedder)
         if embedder is self._embedders.default:
-            return begun.default_embedding
-        return self._embedding(embedder, begun.request, begun.stopwatch)
+            return started.default_embedding
+        return self._embedding(embedder, started.request, started.stopwatch)
 
     async def _snapshot(
         self, name: str, request: SearchRequest, *, also: Sequence[int] = (), waits: bool = False

@@ -40,9 +40,9 @@ class TextReader:
         """Ids of memories that the conversation already contains, best first."""
         self._stack = AsyncExitStack()
         self._conn: Connection | None = None
-        self._prefetched: PendingResult | None = None
-        self._asked: frozenset[int] = frozenset()
-        self._guessed: Hydrated | None = None
+        self._pending: PendingResult | None = None
+        self._likely: frozenset[int] = frozenset()
+        self._prefetched: Hydrated | None = None
 
     async def __aenter__(self) -> TextReader:
         return self
@@ -56,9 +56,9 @@ class TextReader:
         if not docs:
             return
         ordinals = self._slots.ordinals_of([*docs])
-        self._prefetched = await memories.hydrate(await self._connection(), self._ns, ordinals)
-        self._stack.push_async_callback(self._prefetched.drop)
-        self._asked = frozenset(ordinals)
+        self._pending = await memories.hydrate(await self._connection(), self._ns, ordinals)
+        self._stack.push_async_callback(self._pending.drop)
+        self._likely = frozenset(ordinals)
 
     async def read(self, docs: Sequence[int], ids: Sequence[str]) -> list[HydratedMemory | None]:
         """Read the content of memories, given by slots and ids; for one updated during the search, its new version.
@@ -67,13 +67,13 @@ class TextReader:
         conversation.
         """
         ordinals = self._slots.ordinals_of(docs)
-        if self._prefetched is not None and self._guessed is None:
-            self._guessed = Hydrated(await self._prefetched.rows())
-        others = [ordinal for ordinal in ordinals if ordinal not in self._asked]
+        if self._pending is not None and self._prefetched is None:
+            self._prefetched = Hydrated(await self._pending.rows())
+        others = [ordinal for ordinal in ordinals if ordinal not in self._likely]
         read = None
         if others:
             read = Hydrated(await (await memories.hydrate(await self._connection(), self._ns, others)).rows())
-        sources = [self._guessed if ordinal in self._asked else read for ordinal in ordinals]
+        sources = [self._prefetched if ordinal in self._likely else read for ordinal in ordinals]
         rows: list[HydratedMemory | None] = []
         for ordinal, source in zip(ordinals, sources, strict=True):
             rows.append(None if source is None else source.get(ordinal))
