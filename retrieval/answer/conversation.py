@@ -162,7 +162,7 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
 
 
 def _in_context(query: str, earlier: list[str]) -> str:
-    """The query after what it refers to in the texts before it, of which those that are used are removed."""
+    """The query after those of the earlier texts that it refers to, which are taken out of the list."""
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _refers(query)):
         before = asked_in(earlier.pop())
         # A time in the later turn replaces those in the earlier one.
