@@ -152,20 +152,22 @@ DAMAGES: dict[str, tuple[Callable[[Arrays], None], str]] = {
 }
 
 
-@pytest.mark.parametrize(("change", "found"), DAMAGES.values(), ids=DAMAGES)
-async def test_whatever_is_wrong_in_a_file_is_found(
-    start: Start, tmp_path: Path, change: Callable[[Arrays], None], found: str
-) -> None:
+async def test_whatever_is_wrong_in_a_file_is_found(start: Start, tmp_path: Path, subtests: pytest.Subtests) -> None:
     """Even if its checksum is right."""
     one = await saved(start)
     [path] = files_in(tmp_path)
-    damage(path, change)
-    [finding] = await findings(one, tmp_path / "cache")
-    assert not finding.ok
-    assert found in finding.detail
-    assert f"stop the server and delete {path}" in finding.detail
-    path.unlink()
-    assert [finding.ok for finding in await findings(one, tmp_path / "cache")] == [True]
+    content = path.read_bytes()
+    for name, (change, found) in DAMAGES.items():
+        with subtests.test(damage=name):
+            path.unlink(missing_ok=True)  # the process has mapped the first
+            path.write_bytes(content)
+            damage(path, change)
+            [finding] = await findings(one, tmp_path / "cache")
+            assert not finding.ok
+            assert found in finding.detail
+            assert f"stop the server and delete {path}" in finding.detail
+            path.unlink()
+            assert [finding.ok for finding in await findings(one, tmp_path / "cache")] == [True]
 
 
 async def test_arrays_that_do_not_fit_together(start: Start, tmp_path: Path) -> None:
