@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from retrieval.api.app import create_app
 from retrieval.engine import Trivet
@@ -109,38 +110,38 @@ def words_of(response: SearchResponse) -> dict[str, object]:
     return {result.id: evidence for result in response.results if (evidence := result.legs.get("bm25"))}
 
 
-@pytest.mark.parametrize("name", REQUESTS)
 async def test_words_are_found_as_in_a_namespace_that_was_read(
-    trivet: Trivet, pool: Pool, namespace: str, name: str
+    trivet: Trivet, pool: Pool, namespace: str, subtests: pytest.Subtests
 ) -> None:
     """Turns in their context have the same scores, with any filters and times."""
-    request = SearchRequest(**{**{f: getattr(REQUESTS[name], f) for f in REQUESTS[name].__struct_fields__},
-                               "mode": Mode.BM25, "top_k": 20})  # fmt: skip
+    requests = {name: replace(request, mode=Mode.BM25, top_k=20) for name, request in REQUESTS.items()}
     await trivet.load(namespace)
-    expected = await trivet.search(namespace, request)
-    async with held_up(trivet, pool):
-        found = await trivet.search(namespace, request)
-    assert ranked(found) == ranked(expected)
-    assert found.degraded == expected.degraded == []
-    assert bool(found.results) == (name != "no word of it")
+    expected = {name: await trivet.search(namespace, request) for name, request in requests.items()}
+    for name, request in requests.items():
+        with subtests.test(request=name):
+            async with held_up(trivet, pool):
+                found = await trivet.search(namespace, request)
+            assert ranked(found) == ranked(expected[name])
+            assert found.degraded == expected[name].degraded == []
+            assert bool(found.results) == (name != "no word of it")
 
 
-@pytest.mark.parametrize("name", REQUESTS)
 async def test_vectors_are_found_as_in_a_namespace_that_was_read(
-    trivet: Trivet, pool: Pool, namespace: str, name: str
+    trivet: Trivet, pool: Pool, namespace: str, subtests: pytest.Subtests
 ) -> None:
     """Two of three are in the HNSW index, the others outside; exact if both together find too few."""
-    request = SearchRequest(**{**{f: getattr(REQUESTS[name], f) for f in REQUESTS[name].__struct_fields__},
-                               "mode": Mode.VECTOR})  # fmt: skip
+    requests = {name: replace(request, mode=Mode.VECTOR) for name, request in REQUESTS.items()}
     async with pool.connection() as conn:
         await conn.execute("update memory set indexed = doc % 3 > 0")
     await trivet.load(namespace)
-    expected = await trivet.search(namespace, request)
-    async with held_up(trivet, pool):
-        found = await trivet.search(namespace, request)
-    assert found.results
-    assert [result.id for result in found.results] == [result.id for result in expected.results]
-    assert found.degraded == []
+    expected = {name: await trivet.search(namespace, request) for name, request in requests.items()}
+    for name, request in requests.items():
+        with subtests.test(request=name):
+            async with held_up(trivet, pool):
+                found = await trivet.search(namespace, request)
+            assert found.results
+            assert [result.id for result in found.results] == [result.id for result in expected[name].results]
+            assert found.degraded == []
 
 
 @pytest.mark.parametrize("mode", [Mode.BM25, Mode.VECTOR, Mode.ADAPTIVE])
