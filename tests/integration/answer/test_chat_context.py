@@ -384,13 +384,14 @@ def paintings() -> list[MemoryInput]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("top_k", [1, 10, 50])
-@pytest.mark.parametrize("query", [BOATS, "Ida", "harbour of Riga", "bread", "What do we know?"])
-async def test_as_many_results_as_were_asked_for(trivet: Trivet, top_k: int, query: str) -> None:
+async def test_as_many_results_as_were_asked_for(trivet: Trivet, subtests: pytest.Subtests) -> None:
     """In every mode that has that many; the vector leg finds all memories."""
     await add(trivet, paintings())
-    for mode in (Mode.ADAPTIVE, Mode.HYBRID, Mode.VECTOR):
-        assert len((await asked(trivet, query, top_k=top_k, mode=mode)).results) == top_k
+    for query in (BOATS, "Ida", "harbour of Riga", "bread", "What do we know?"):
+        for top_k in (1, 10, 50):
+            for mode in (Mode.ADAPTIVE, Mode.HYBRID, Mode.VECTOR):
+                with subtests.test(query=query, top_k=top_k, mode=mode):
+                    assert len((await asked(trivet, query, top_k=top_k, mode=mode)).results) == top_k
 
 
 async def test_copies_of_all_that_is_above_the_noise_leave_an_answer_full(trivet: Trivet) -> None:
@@ -575,9 +576,8 @@ async def test_diversity_keeps_the_best_and_the_number(client: httpx.AsyncClient
     assert orders[3] != orders[0]
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+async def test_a_bad_value_is_named(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    for field, value in (
         ("source_cap", 0),
         ("source_cap", 201),
         ("source_cap", -1),
@@ -590,9 +590,8 @@ async def test_diversity_keeps_the_best_and_the_number(client: httpx.AsyncClient
         ("query_timestamp", "yesterday"),
         ("query_timestamp", "2024-06-01T12:00:00"),
         ("query_timestamp", 1717243200),
-    ],
-)
-@pytest.mark.parametrize("endpoint", ["search", "context"])
-async def test_a_bad_value_is_named(client: httpx.AsyncClient, endpoint: str, field: str, value: object) -> None:
-    answer = await client.post(f"{URL}/{endpoint}", json={"query": BOATS, field: value})
-    assert [error["loc"] for error in problem_of(answer, 422)["errors"]] == [[field]]  # type: ignore[attr-defined]
+    ):
+        for endpoint in ("search", "context"):
+            with subtests.test(endpoint=endpoint, field=field, value=value):
+                answer = await client.post(f"{URL}/{endpoint}", json={"query": BOATS, field: value})
+                assert [error["loc"] for error in problem_of(answer, 422)["errors"]] == [[field]]  # type: ignore[attr-defined]

@@ -73,9 +73,9 @@ async def test_feedback_sent_again(client: httpx.AsyncClient) -> None:
     assert "'f1'" in str(problem_of(answer, 409)["detail"])
 
 
-@pytest.mark.parametrize(
-    ("change", "loc", "message"),
-    [
+async def test_bad_feedback(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
+    """422 that names the field and says why; nothing is stored."""
+    bad: list[tuple[dict[str, Any], list[Any], str]] = [
         ({"clicked": []}, [], "judge at least one memory"),
         ({"clicked": ["m3"]}, ["clicked", 0], "'m3' is not among those shown"),
         ({"shown": ["m1", "m1"]}, ["shown", 1], "'m1' is shown twice"),
@@ -89,14 +89,13 @@ async def test_feedback_sent_again(client: httpx.AsyncClient) -> None:
         ({"intent": "gossip"}, ["intent"], "gossip"),
         ({"as_of": "2024-05-01T12:00:00"}, ["as_of"], "with a zone"),
         ({"rating": 5}, ["rating"], "did you mean `ratings`"),
-    ],
-)
-async def test_bad_feedback(client: httpx.AsyncClient, change: dict[str, Any], loc: list[Any], message: str) -> None:
-    """422 that names the field and says why; nothing is stored."""
-    (fault,) = faults_of(await client.post(FEEDBACK, json={**CLICK, **change}))
-    assert fault["loc"] == loc
-    assert message in fault["msg"]
-    assert (await client.get(FEEDBACK)).json()["feedback"] == []
+    ]
+    for change, loc, message in bad:
+        with subtests.test(change=change):
+            (fault,) = faults_of(await client.post(FEEDBACK, json={**CLICK, **change}))
+            assert fault["loc"] == loc
+            assert message in fault["msg"]
+            assert (await client.get(FEEDBACK)).json()["feedback"] == []
 
 
 async def test_an_unknown_namespace_is_a_404(client: httpx.AsyncClient) -> None:

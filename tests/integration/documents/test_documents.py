@@ -269,9 +269,8 @@ async def test_a_sentence_in_the_middle_of_100_pages_is_found_by_its_vector(triv
     assert any("comet" in result.text for result in answer.results)
 
 
-@pytest.mark.parametrize(
-    ("document", "loc"),
-    [
+async def test_bad_documents_are_refused(trivet: Trivet, subtests: pytest.Subtests) -> None:
+    bad: list[tuple[DocumentInput, tuple[str, ...]]] = [
         (DocumentInput(id="h"), ("text",)),
         (DocumentInput(id="h", text="a", content_base64="YQ=="), ("text",)),
         (DocumentInput(id="h", content_base64="YQ="), ("content_base64",)),
@@ -280,13 +279,13 @@ async def test_a_sentence_in_the_middle_of_100_pages_is_found_by_its_vector(triv
         (DocumentInput(id="..", text="a"), ("id",)),
         (DocumentInput(id="h", text="a\x00"), ("text",)),
         (DocumentInput(id="h", text="a", media_type="image/png"), ("media_type",)),
-    ],
-)  # fmt: skip
-async def test_bad_documents_are_refused(trivet: Trivet, document: DocumentInput, loc: tuple[str, ...]) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        await trivet.documents.put("n", document)
-    assert caught.value.loc == loc
-    assert await trivet.list_namespaces() == []
+    ]
+    for document, loc in bad:
+        with subtests.test(document=document):
+            with pytest.raises(InvalidInput) as caught:
+                await trivet.documents.put("n", document)
+            assert caught.value.loc == loc
+            assert await trivet.list_namespaces() == []
 
 
 @pytest.mark.parametrize(("heading", "media_type"), [("# {}", "text/markdown"), ("{}\n=======", "text/plain")])

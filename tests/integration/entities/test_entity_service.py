@@ -83,11 +83,12 @@ async def test_pages_of_a_list_are_the_whole_list(town: Trivet) -> None:
     assert len(whole) > 6
 
 
-@pytest.mark.parametrize("cursor", ["", "3", "x.0000000000000000", "3.000000000000000g", "-3.0000000000000000"])
-async def test_a_cursor_that_no_page_gave_is_refused(town: Trivet, cursor: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        await town.entities.list(NS, cursor=cursor)
-    assert refused.value.loc == ("cursor",)
+async def test_a_cursor_that_no_page_gave_is_refused(town: Trivet, subtests: pytest.Subtests) -> None:
+    for cursor in ("", "3", "x.0000000000000000", "3.000000000000000g", "-3.0000000000000000"):
+        with subtests.test(cursor=cursor):
+            with pytest.raises(InvalidInput) as refused:
+                await town.entities.list(NS, cursor=cursor)
+            assert refused.value.loc == ("cursor",)
 
 
 async def test_names_are_found_by_a_part_of_them_or_of_an_alias(town: Trivet) -> None:
@@ -176,12 +177,11 @@ async def test_what_is_deleted_is_gone_with_its_entities(town: Trivet) -> None:
         await town.entities.page(NS, emil)
 
 
-@pytest.mark.parametrize("unknown", ["", "0123456789abcdef", "0123456789ABCDEF", "Ana", "1" * 17, "..", "０" * 16])
-async def test_an_id_of_no_entity_is_not_found(town: Trivet, unknown: str) -> None:
-    with pytest.raises(NotFound):
-        await town.entities.page(NS, unknown)
-    with pytest.raises(NotFound):
-        await town.entities.page("nowhere", unknown)
+async def test_an_id_of_no_entity_is_not_found(town: Trivet, subtests: pytest.Subtests) -> None:
+    for unknown in ("", "0123456789abcdef", "0123456789ABCDEF", "Ana", "1" * 17, "..", "０" * 16):
+        for namespace in (NS, "nowhere"):
+            with subtests.test(unknown=unknown, namespace=namespace), pytest.raises(NotFound):
+                await town.entities.page(namespace, unknown)
 
 
 async def test_neighbours_come_by_distance(town: Trivet) -> None:

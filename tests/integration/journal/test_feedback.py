@@ -180,9 +180,10 @@ async def test_pages(records: JournalService) -> None:
         assert refused.value.loc == ("cursor",)
 
 
-@pytest.mark.parametrize(
-    ("fields", "loc", "message"),
-    [
+async def test_what_is_refused(records: JournalService, pool: Pool, subtests: pytest.Subtests) -> None:
+    """With the place in the body and a reason; nothing is stored."""
+    await log_search(pool, "of other", QueryLogSettings(), ns="other")
+    bad: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
         ({"clicked": []}, (), "judge at least one"),
         ({"query": None}, ("query",), "required"),
         ({"shown": None}, ("shown",), "required"),
@@ -196,17 +197,13 @@ async def test_pages(records: JournalService) -> None:
         ({"relevant": list("defghijk")}, ("relevant",), "'d', 'e', 'f', 'g', 'h' and 3 more$"),
         ({"query": None, "search_id": "s9"}, ("search_id",), "not in the query log"),
         ({"shown": None, "search_id": "of other"}, ("search_id",), "not in the query log"),
-    ],
-)
-async def test_what_is_refused(
-    records: JournalService, pool: Pool, fields: dict[str, Any], loc: tuple[str | int, ...], message: str
-) -> None:
-    """With the place in the body and a reason; nothing is stored."""
-    await log_search(pool, "of other", QueryLogSettings(), ns="other")
-    with pytest.raises(InvalidInput, match=message) as refused:
-        await records.add_feedback("n", said(**fields))
-    assert refused.value.loc == loc
-    assert await stored(records, "n") == []
+    ]
+    for fields, loc, message in bad:
+        with subtests.test(fields=fields):
+            with pytest.raises(InvalidInput, match=message) as refused:
+                await records.add_feedback("n", said(**fields))
+            assert refused.value.loc == loc
+            assert await stored(records, "n") == []
 
 
 async def test_memories_of_another_namespace_do_not_exist(records: JournalService, pool: Pool) -> None:
