@@ -12,6 +12,7 @@ from unittest.mock import ANY
 import pytest
 
 from retrieval.errors import InvalidInput
+from retrieval.imports import files
 from retrieval.imports.files import ImportFile
 from retrieval.imports.formats import detect
 from retrieval.imports.jsonl import header_of
@@ -479,11 +480,12 @@ def test_the_row_of_a_table_whose_quote_is_not_closed_is_named(row: str) -> None
 
 
 @pytest.mark.parametrize(("name", "file"), [("mbox", "a.mbox"), ("csv", "a.csv"), ("whatsapp-android", "_chat.txt")])
-def test_what_precedes_the_damage_of_a_zip_is_read(name: str, file: str) -> None:
+def test_what_precedes_the_damage_of_a_zip_is_read(name: str, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of members that are larger than what is read at once."""
+    monkeypatch.setattr(files, "_CHUNK_BYTES", files.HEAD_BYTES)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr(file, EXPORTS[name]() + b"\n" * 1_200_000)
+        archive.writestr(file, EXPORTS[name]() + b"\n" * (files.HEAD_BYTES + 20_000))
     broken = bytearray(buffer.getvalue())
     broken[-2_000] ^= 0xFF  # the checksum is only known at the end
     read = Imported(bytes(broken), name.partition("-")[0])
