@@ -23,9 +23,8 @@ async def seeds(conn: AsyncConnection[Any], names: list[str], query: str) -> dic
     return {seed.name: seed.how for seed in await link(conn, NS, query)}
 
 
-@pytest.mark.parametrize(
-    ("names", "query", "expected"),
-    [
+async def test_a_name_means(conn: AsyncConnection[Any], subtests: pytest.Subtests) -> None:
+    cases: list[tuple[list[str], str, dict[str, str]]] = [
         # Case, punctuation, possessive, plural.
         (["Maria"], "what did maria do", {"Maria": "exact"}),
         (["Maria"], "Maria's house", {"Maria": "exact"}),
@@ -92,10 +91,11 @@ async def seeds(conn: AsyncConnection[Any], names: list[str], query: str) -> dic
         (["Nations United"], "Who leads the UN?", {}),
         (["CB"], "Who is Clara Berg?", {}),
         (["Clara Berg Dahl"], "What is the CBD?", {}),
-    ],
-)
-async def test_a_name_means(conn: AsyncConnection[Any], names: list[str], query: str, expected: dict[str, str]) -> None:
-    assert await seeds(conn, names, query) == expected
+    ]
+    for names, query, expected in cases:
+        with subtests.test(names=names, query=query):
+            async with conn.transaction(force_rollback=True):
+                assert await seeds(conn, names, query) == expected
 
 
 async def test_the_only_bearer_of_a_name_counts_for_more_than_one_of_two(conn: AsyncConnection[Any]) -> None:

@@ -77,10 +77,8 @@ async def test_many_names_are_read_in_a_thread(conn: AsyncConnection[Any], monke
     assert threading.get_ident() not in threads
 
 
-@pytest.mark.parametrize("seed", range(30))
-async def test_a_batch_makes_what_single_writes_make(conn: AsyncConnection[Any], seed: int) -> None:
+async def test_a_batch_makes_what_single_writes_make(conn: AsyncConnection[Any], subtests: pytest.Subtests) -> None:
     """Similar names, typed and untyped, speakers, related, and aliases of each other, in any order."""
-    chance = Random(seed)
     known = ["Ana", "Bo", "Bobby", "Team Kestrel"]
 
     def entity() -> GivenEntity:
@@ -93,19 +91,23 @@ async def test_a_batch_makes_what_single_writes_make(conn: AsyncConnection[Any],
         relations = [GivenRelation(chance.choice(known), "knows", chance.choice(known))] * chance.randrange(2)
         return DocGraph(doc, mentions, [entity() for _ in range(chance.randrange(2))], relations)
 
-    docs = [memory(doc) for doc in range(6)]
-    await store.write(conn, NS, docs)
-    for doc in docs:
-        await store.write(conn, NS + 1, [doc])
     statements: tuple[LiteralString, ...] = (
         "select key, type from entity where ns = %s order by entity",
         "select key, entity, doc, name from entity_alias where ns = %s order by key, entity, doc",
         "select entity, doc, weight from mention where ns = %s order by entity, doc",
         "select source, target, type, doc from relation where ns = %s order by source, target, type, doc",
     )
-    for statement in statements:
-        batch, single = [await (await conn.execute(statement, [ns])).fetchall() for ns in (NS, NS + 1)]
-        assert batch == single
+    for seed in range(30):
+        chance = Random(seed)
+        docs = [memory(doc) for doc in range(6)]
+        with subtests.test(seed=seed):
+            async with conn.transaction(force_rollback=True):
+                await store.write(conn, NS, docs)
+                for doc in docs:
+                    await store.write(conn, NS + 1, [doc])
+                for statement in statements:
+                    batch, single = [await (await conn.execute(statement, [ns])).fetchall() for ns in (NS, NS + 1)]
+                    assert batch == single
 
 
 async def test_shared_entities_outlive_one_of_their_memories(conn: AsyncConnection[Any]) -> None:
