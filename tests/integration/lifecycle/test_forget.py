@@ -67,16 +67,7 @@ async def test_all_that_mentions_an_entity_goes(trivet: Trivet, name: str) -> No
     assert await _ids(trivet) == ["else"]
 
 
-@pytest.mark.parametrize(
-    ("name", "deleted"),
-    [
-        ("May Chen", ["given", "may"]), ("API-gateway", ["api"]), ("hans", ["hans"]), ("May", []),
-        ("node.js", ["node"]), ("MC", ["given", "may"]), ("C++ (new)", ["c"]),
-        ("李明", ["chinese"]), ("อำพล", ["thai"]), ("ジョン・レノン", ["japanese"]), ("田中 太郎", ["japanese"]),
-        ("Ann Lee", ["mixed"]),
-    ],
-)  # fmt: skip
-async def test_what_merely_writes_a_name_goes(trivet: Trivet, name: str, deleted: list[str]) -> None:
+async def test_what_merely_writes_a_name_goes(trivet: Trivet, subtests: pytest.Subtests) -> None:
     """Even if the graph does not treat it as a name, or has it in the singular."""
     texts = {
         "may": "May Chen leads it, and may stay.", "api": "We restarted the API  gateway.",
@@ -85,9 +76,18 @@ async def test_what_merely_writes_a_name_goes(trivet: Trivet, name: str, deleted
         "japanese": "田中太郎はジョン・レノンが好きです", "mixed": "我和Ann Lee去了青岛。", "longer": "Joann Lee",
     }  # fmt: skip
     given = MemoryInput(id="given", text="New.", entities=[EntityInput(name="May Chen", aliases=["MC"])])
-    await trivet.add("own", [given, *(MemoryInput(id=id_, text=text) for id_, text in texts.items())])
-    receipt = await trivet.lifecycle.forget("own", ForgetRequest(entity=name))
-    assert receipt.deleted == deleted
+    memories = [given, *(MemoryInput(id=id_, text=text) for id_, text in texts.items())]
+    goes = [
+        ("May Chen", ["given", "may"]), ("API-gateway", ["api"]), ("hans", ["hans"]), ("May", []),
+        ("node.js", ["node"]), ("MC", ["given", "may"]), ("C++ (new)", ["c"]),
+        ("李明", ["chinese"]), ("อำพล", ["thai"]), ("ジョン・レノン", ["japanese"]), ("田中 太郎", ["japanese"]),
+        ("Ann Lee", ["mixed"]),
+    ]  # fmt: skip
+    for number, (name, deleted) in enumerate(goes):
+        with subtests.test(name=name):
+            await trivet.add(f"n{number}", memories)
+            receipt = await trivet.lifecycle.forget(f"n{number}", ForgetRequest(entity=name))
+            assert receipt.deleted == deleted
 
 
 @pytest.mark.parametrize("name", ["Duarte Pinto", "Mr Pinto", "Pin"])

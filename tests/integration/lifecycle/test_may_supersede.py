@@ -51,10 +51,12 @@ async def _suggested(trivet: Trivet, *batch: MemoryInput, namespace: str = "own"
     return [result.may_supersede for result in results]
 
 
-async def _after(trivet: Trivet, before: Sequence[MemoryInput], new: MemoryInput = NEW) -> list[str]:
+async def _after(
+    trivet: Trivet, before: Sequence[MemoryInput], new: MemoryInput = NEW, namespace: str = "own"
+) -> list[str]:
     """The suggestions for a memory among others."""
-    await trivet.add("own", [*OTHERS, *before])
-    [suggested] = await _suggested(trivet, new)
+    await trivet.add(namespace, [*OTHERS, *before])
+    [suggested] = await _suggested(trivet, new, namespace=namespace)
     assert isinstance(suggested, list)
     return suggested
 
@@ -70,9 +72,9 @@ async def test_an_older_statement_of_the_same_thing_is_named(trivet: Trivet) -> 
     assert [result.may_supersede for result in results] == [UNSET]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+async def test_what_is_not_an_older_statement_is_not_named(trivet: Trivet, subtests: pytest.Subtests) -> None:
+    """Another speaker's, same session or document, not older, deleted, repeated, a question, long, other, a chunk."""
+    changes: list[dict[str, Any]] = [
         {"speaker": "Ben"},
         {"speaker": None},
         {"session_id": "s2"},
@@ -85,11 +87,10 @@ async def test_an_older_statement_of_the_same_thing_is_named(trivet: Trivet) -> 
         {"text": f"{OLD.text} {' '.join(f'word{number}' for number in range(200))}"},
         {"text": "We had no time for anything else on Tuesday."},
         {"kind": "chunk", "document_id": "d"},
-    ],
-)
-async def test_what_is_not_an_older_statement_is_not_named(trivet: Trivet, change: dict[str, Any]) -> None:
-    """Another speaker's, same session or document, not older, deleted, repeated, a question, long, other, a chunk."""
-    assert await _after(trivet, [structs.replace(OLD, **change)]) == []
+    ]
+    for number, change in enumerate(changes):
+        with subtests.test(change=change):
+            assert await _after(trivet, [structs.replace(OLD, **change)], namespace=f"n{number}") == []
 
 
 async def test_nothing_is_named_for_a_question_or_a_passage(trivet: Trivet) -> None:
