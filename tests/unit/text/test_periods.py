@@ -634,6 +634,6 @@ def test_times_at_the_turn_of_a_period(asked_on: str, query: str, expected: str)
 
 
 @pytest.mark.parametrize("asked_at", [datetime.min, datetime.max, datetime(2, 1, 1), datetime(9997, 12, 31)])
-@pytest.mark.parametrize("query", [query for query, _, _ in ONE_PERIOD])
-def test_the_ends_of_the_calendar_are_no_error(query: str, asked_at: datetime) -> None:
-    find_periods(query, asked_at=asked_at.replace(tzinfo=timezone(timedelta(hours=14))))
+def test_the_ends_of_the_calendar_are_no_error(asked_at: datetime) -> None:
+    for query, _, _ in ONE_PERIOD:
+        find_periods(query, asked_at=asked_at.replace(tzinfo=timezone(timedelta(hours=14))))
