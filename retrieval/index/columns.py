@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import compress
+from functools import cache
+from itertools import compress, islice
 from typing import Any, LiteralString
 
 import msgspec
@@ -169,7 +170,11 @@ class Columns(Persistent):
         named = self._named.get(text)
         if named is None:
             codes, alive = self.speakers.codes.values, self.alive.values
-            likely = {name: code for name, code in self.names.names_in(text).items() if (alive & (codes == code)).any()}
+            speaks = cache(lambda code: bool((alive & (codes == code)).any()))
+            found = [code for code in self.names.names_in(text).values() if speaks(code)]
+            for bearers in self.names.bearers_in(text):
+                found += islice(filter(speaks, map(int, bearers)), 2)  # a short name of two names neither
+            likely = {self.speakers.values[code]: code for code in found}
             named = self._named[text] = [likely[name] for name in named_speakers(text, likely)]
         return named
 

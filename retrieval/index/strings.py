@@ -12,7 +12,7 @@ from graph.names import parts_of_runs
 from graph.persistent import Persistent
 from retrieval.index.hash_index import HashIndex, hashes_of
 from retrieval.index.slots import GrowableArray
-from retrieval.text.speakers import plain_name
+from retrieval.text.speakers import plain_name, short_names
 
 NONE = -1
 """The code of a missing string."""
@@ -125,7 +125,8 @@ def cut(text: bytes, sizes: Sequence[int]) -> list[str | None]:
 class NameMatcher(Persistent):
     """Finds the names of a table in a text by looking up the text's words instead of trying every name.
 
-    The index maps each name's normal form to its code, and the first word of a name with several to minus their number.
+    The index maps each name's normal form to its code, the first word of a name with several to minus their number, and
+    each of its short names, with a space after it, to its code.
     """
 
     PARTS = ("_index", "_read")
@@ -144,11 +145,13 @@ class NameMatcher(Persistent):
                 first, *others = key.split(" ")
                 if others:
                     entries[first, -1 - len(others)] = None
+                entries |= {(f"{word} ", code): None for word in short_names(self._names[code])}
         self._read = len(self._names)
         if entries:
             keys, numbers = zip(*entries, strict=True)
             hashes = hashes_of(keys)
-            known = set(self._index.find(hashes))
+            first_words = [position for position, number in enumerate(numbers) if number < 0]
+            known = {(first_words[at], number) for at, number in self._index.find(hashes[first_words])}
             new = [entry for entry in enumerate(numbers) if entry not in known]
             self._index.add(
                 hashes[[position for position, _ in new]], np.array([number for _, number in new], np.int32)
@@ -175,3 +178,9 @@ class NameMatcher(Persistent):
         keys.update(words)
         names = {self._names[code]: code for _, code in found if code >= 0}
         return {name: code for name, code in names.items() if plain_name(name) in keys}
+
+    def bearers_in(self, text: str) -> list[NDArray[np.int32]]:
+        """For each word of a text, the codes of the names that have it as a short name."""
+        if not self._read:
+            return []
+        return self._index.numbers(hashes_of([f"{word} " for word in plain_name(text).split(" ")]))

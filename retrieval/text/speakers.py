@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
 from graph.names import is_unspaced, normalize
-from graph.stopwords import ORDINARY_NAMES, STOP_WORDS
+from graph.spellings import HONORIFICS
+from graph.stopwords import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES, PLAIN_GIVEN_NAMES, STOP_WORDS
 from retrieval.text.characters import fold
 
 _WORDS = ORDINARY_NAMES | STOP_WORDS
@@ -23,19 +25,51 @@ def plain_name(name: str) -> str:
     return fold(normalize(name))
 
 
-def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
-    """The speakers a text names in full, with or without diacritics.
+def short_names(speaker: str) -> frozenset[str]:
+    """What else the bearer of a plain name may be called: the first word of several, unless a title, and given names.
 
-    A name that is also a word ("Will") needs a capital within the sentence.
+    With the nicknames of these, and the names that they are nicknames of.
+
+    >>> sorted(short_names("Dr. Henderson")), sorted(short_names("Big Dave")), sorted(short_names("Tshepo"))
+    (['henderson'], ['big', 'dave', 'david'], [])
+    """
+    name = plain_name(speaker)
+    words = name.split(" ")
+    first = next((word for word in words if word not in HONORIFICS and len(word) > 1), words[0])
+    own = {first, *(word for word in words if word in GIVEN_NAMES)}
+    forms = (names for word in own for names in (NICKNAMES.get(word, ()), FORMAL_NAMES.get(word, ())))
+    return frozenset(own.union(*forms) - {name})
+
+
+def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
+    """The speakers a text names, with or without diacritics: in full, or by a short name that no other speaker has.
+
+    A name that is also a word ("Will") needs a capital within the sentence, and so does a short name that is no known
+    given name.
     """
     said = f" {plain_name(text)} "
-    named = {speaker for speaker in set(speakers) if speaker and _with_ends(speaker) in said}
+    known = {speaker for speaker in speakers if speaker}
+    named = {speaker for speaker in known if _with_ends(speaker) in said}
     named = {speaker for speaker in named if not _is_part_of_names(_with_ends(speaker), named, said)}
-    return {
+    bearers = Counter(word for speaker in known for word in {plain_name(speaker), *short_names(speaker)})
+    for speaker in sorted(named, key=len, reverse=True):
+        said = said.replace(_with_ends(speaker), " ")
+    called = {
+        speaker
+        for speaker in known - named
+        for word in short_names(speaker)
+        if bearers[word] == 1 and f" {word} " in said and (word in PLAIN_GIVEN_NAMES or _has_capital(word, text))
+    }
+    return called | {
         speaker
         for speaker in named
         if plain_name(speaker) not in _WORDS or re.search(rf"\s{re.escape(fold(speaker))}\b", fold(text))
     }
+
+
+def _has_capital(word: str, text: str) -> bool:
+    """Whether a text has a word with a capital, and not as its first."""
+    return any(each[1].isupper() for each in re.findall(rf"\s{re.escape(word)}\b", fold(text), re.IGNORECASE))
 
 
 def _with_ends(speaker: str) -> str:

@@ -223,13 +223,22 @@ async def test_the_speaker_whom_the_query_names_comes_first_among_equals(bench: 
     assert set(list(await bench.scores("Did Bo or Cleo like pottery?"))[:2]) == {"m1", "m2"}
 
 
-async def test_a_speaker_is_named_by_the_full_name_only(bench: Bench) -> None:
-    """A part of it is a word like others."""
-    await bench.add(turn("a", "The pottery class.", 0, session="s", speaker="Ana Lima"))
+async def test_a_speaker_is_named_in_full_or_by_a_first_name_that_no_other_has(bench: Bench) -> None:
+    """Any other part of the name is a word like others."""
+    boost = 1 + DEFAULT.speaker_boost
     plain = structs.replace(DEFAULT, speaker_boost=0.0)
-    for query, boost in (("ana lima's pottery", 1 + DEFAULT.speaker_boost), ("Ana's pottery", 1), ("Lima pottery", 1)):
-        expected = {id_: value * boost for id_, value in (await bench.scores(query, profile=plain)).items()}
-        assert await bench.scores(query) == pytest.approx(expected)
+
+    async def assert_boosted(boosts: dict[str, float], *queries: str) -> None:
+        for query in queries:
+            expected = {id_: boosts[id_] * score for id_, score in (await bench.scores(query, profile=plain)).items()}
+            assert await bench.scores(query) == pytest.approx(expected)
+
+    await bench.add(turn("a", "The pottery class.", 0, session="s", speaker="Ana Lima"))
+    await assert_boosted({"a": boost}, "ana lima's pottery", "Ana's pottery", "Has Ana a pottery?")
+    await assert_boosted({"a": 1}, "Lima pottery")
+    await bench.add(turn("b", "The pottery class.", 0, session="t", speaker="Ana Costa"))
+    await assert_boosted({"a": boost, "b": 1}, "ana lima's pottery")
+    await assert_boosted({"a": 1, "b": 1}, "Ana's pottery")
 
 
 async def test_the_speaker_counts_for_memories_of_no_session_too(bench: Bench) -> None:

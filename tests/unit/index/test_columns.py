@@ -165,7 +165,7 @@ ROWS = st.builds(
     expires_at=st.none() | MOMENTS,
     superseded_at=st.none() | MOMENTS,
     kind=st.sampled_from(["memory", "Größe"]),
-    speaker=st.sampled_from([None, "Bo", "Zoë", "Zoë Bo"]),
+    speaker=st.sampled_from([None, "Bo", "Zoë", "Zoë Bo", "Zoë Lu"]),
     session_id=st.sampled_from([None, "s", ""]),
     document_id=st.sampled_from([None, "d"]),
     tags=st.lists(st.sampled_from(["a", "ü", '"']), unique=True).map(tuple),
