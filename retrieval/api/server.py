@@ -8,13 +8,14 @@ import gc
 import ipaddress
 import logging
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import socket
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any
@@ -257,6 +258,7 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
             with ThreadPoolExecutor(max_workers=1) as beside:  # signals must not end it half-way
                 beside.submit(postgres.start).result()
         os.environ.update({**as_environment(settings), FOLDER_VARIABLE: stack.enter_context(metrics_folder())})
+        multiprocessing.util._flush_std_streams = _flush_streams  # type: ignore[attr-defined]
         uvicorn._subprocess.spawn = multiprocessing.get_context(START_METHOD)  # type: ignore[assignment]
         if START_METHOD == "fork":
             _share_with_forks(postgres)
@@ -265,6 +267,13 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
         supervisor.run()
         if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
             raise StoreUnavailable("A worker could not start; its log says why")
+
+
+def _flush_streams() -> None:
+    """As multiprocessing does before it starts a process, but a log without room or reader is no reason not to."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError, ValueError, OSError):  # closed at the start, since then, full
+            stream.flush()
 
 
 def _share_with_forks(postgres: EmbeddedPostgres | None) -> None:

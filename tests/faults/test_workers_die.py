@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,7 +19,19 @@ from retrieval.api.metrics_folder import metrics_folder
 from tests.faults.servers import Server
 from tests.faults.test_embedded_dies import add, fill, found
 from tests.folders import disk
-from tests.processes import PATIENCE_S, Serving, ended, postgres_in, postmaster_of, serving, status, unheard, until
+from tests.processes import (
+    PATIENCE_S,
+    ROOT,
+    Serving,
+    ended,
+    environment,
+    postgres_in,
+    postmaster_of,
+    serving,
+    status,
+    unheard,
+    until,
+)
 
 
 @pytest.fixture
@@ -74,6 +87,28 @@ def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_
         primary.start()
         is_replaced(server, other)
         assert "AsyncConnection" not in server.said(), "the log has no line for each connection"
+
+
+def test_a_killed_worker_is_replaced_although_nobody_reads_the_log(database_url: str) -> None:
+    """Nor is a server that ends with status 120, which is Python's for what it could not write, left running."""
+    command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
+    variables = environment(TRIVET_DATABASE_URL=database_url, PYTHONUNBUFFERED="")
+    with subprocess.Popen(command, env=variables, cwd=ROOT, stderr=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            assert process.stderr
+            started = (b"Application startup complete" in line for line in process.stderr)
+            assert [next(each for each in started if each) for _ in range(2)]
+            process.stderr.close()
+            parent = psutil.Process(process.pid)
+            killed, other = parent.children()
+            killed.kill()
+            until(lambda: len(parent.children()) == 2 and killed not in parent.children())
+            assert other in parent.children()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_S) in (0, 120)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> None:
