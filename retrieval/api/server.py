@@ -193,6 +193,12 @@ class _Workers(Multiprocess):
             self.should_exit.set()
         if self.should_exit.is_set():
             return
+        try:
+            self._replace_dead()
+        except OSError as exc:  # tried again within a second
+            logger.error("A worker cannot be started: %s", exc)
+
+    def _replace_dead(self) -> None:
         former = [*self.processes]
         super().keep_subprocess_alive()
         for process in former:
@@ -203,8 +209,9 @@ class _Workers(Multiprocess):
             if process.exitcode == STARTUP_FAILURE and process not in self._first:
                 logger.info("Restarting the worker that failed to start; the others keep running")
                 self.should_exit.clear()  # uvicorn has set it
-                self.processes[place] = Process(self.config, self.sockets)
-                self.processes[place].start()
+                another = Process(self.config, self.sockets)
+                another.start()
+                self.processes[place] = another
 
 
 def _is_no_cancellation(record: logging.LogRecord) -> bool:

@@ -89,6 +89,21 @@ def test_a_worker_that_is_killed_while_the_database_is_away_is_replaced_once_it_
         assert "AsyncConnection" not in server.said(), "the log has no line for each connection"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone limits a process that runs")
+def test_a_killed_worker_is_replaced_as_soon_as_another_may_be_started(database_url: str) -> None:
+    """A container may have too many processes for a while, or too little memory, or files as here."""
+    with serving(TRIVET_DATABASE_URL=database_url, workers=2) as server:
+        assert add(server) == 201
+        parent = psutil.Process(server.process.pid)
+        limits = parent.rlimit(psutil.RLIMIT_NOFILE)
+        killed, other = workers(server)
+        parent.rlimit(psutil.RLIMIT_NOFILE, (0, limits[1]))
+        killed.kill()
+        until(lambda: "ERROR: A worker cannot be started: [Errno 24] Too many open files" in server.said())
+        parent.rlimit(psutil.RLIMIT_NOFILE, limits)
+        is_replaced(server, other)
+
+
 def test_a_killed_worker_is_replaced_although_nobody_reads_the_log(database_url: str) -> None:
     """Nor is a server that ends with status 120, which is Python's for what it could not write, left running."""
     command = (sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "2")
