@@ -22,7 +22,15 @@ from pathlib import Path
 import psutil
 
 from retrieval.errors import EmbeddedPostgresError
-from retrieval.store.embedded.programs import MAJOR, folder_of, is_root, let_server_user_in, run_program, system_user
+from retrieval.store.embedded.programs import (
+    MAJOR,
+    check_user,
+    folder_of,
+    is_root,
+    let_server_user_in,
+    run_program,
+    system_user,
+)
 
 START_TIMEOUT_S = 600
 STOP_TIMEOUT_S = 60
@@ -53,6 +61,7 @@ class Cluster:
         """Create the data folder with initdb, atomically; raises EmbeddedPostgresError if that fails."""
         if self.pgdata.exists():
             return
+        check_user()
         unfinished = self.pgdata.with_name(self.pgdata.name + ".new")
         if unfinished.exists():
             _kill_orphans(unfinished)  # an initdb whose caller was killed keeps writing

@@ -88,6 +88,17 @@ def system_user() -> pwd.struct_passwd:
         return pwd.getpwnam(SYSTEM_USER)
 
 
+def check_user() -> None:
+    """Refuse a user without a name, which initdb asks for; raises EmbeddedPostgresError."""
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError as exc:
+        raise EmbeddedPostgresError(
+            f"PostgreSQL cannot make a database for the user {os.geteuid()}, who is not in /etc/passwd; "
+            "run Trivet as a user who is, or set TRIVET_DATABASE_URL"
+        ) from exc
+
+
 def let_server_user_in(owned: Path) -> None:
     """As root, let the server's user traverse, but not read, the folders above the data and the programs."""
     if not is_root() or owned.stat().st_uid == 0:

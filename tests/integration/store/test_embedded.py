@@ -427,6 +427,14 @@ def test_a_folder_that_cannot_be_made_is_refused() -> None:
         EmbeddedPostgres(Path("/proc/trivet")).start()
 
 
+def test_a_user_without_a_name_is_refused(new_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a container may have been told to run as: initdb would fail."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1_000_650_000)
+    with pytest.raises(EmbeddedPostgresError, match="user 1000650000, who is not in /etc/passwd; run Trivet as a user"):
+        EmbeddedPostgres(new_folder).start()
+    assert not (new_folder / "postgres.new").exists()
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the package has other builds")
 def test_an_arm_processor_without_sve_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The package's pgvector would end the server with the first vector."""
