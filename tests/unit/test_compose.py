@@ -60,6 +60,11 @@ def test_the_server_is_not_killed_while_it_finishes_requests(services: dict[str,
     assert int(services["trivet"]["stop_grace_period"].removesuffix("s")) > GRACE_S
 
 
+def test_the_server_is_stopped_while_it_starts(services: dict[str, Any]) -> None:
+    """Process 1 ignores a signal for which it has no handler yet; with an init process the server is another."""
+    assert services["trivet"]["init"] is True
+
+
 def test_the_image_has_what_the_wheel_is_built_from() -> None:
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
     built_from = {"models", "trivet", "hatch_build.py", *PACKAGES}
