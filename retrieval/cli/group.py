@@ -99,11 +99,21 @@ def _told_as_failures() -> Iterator[None]:
     except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError):
         raise
     except Exception as exc:
+        _drop_unwritten()
         if os.environ.get("TRIVET_LOG_LEVEL") == "debug":
             raise
         from retrieval.cli.output import printable  # its libraries take a while
 
         raise click.ClickException(printable(message_of(exc))) from exc
+
+
+def _drop_unwritten() -> None:
+    """Drop output that standard output does not take: at its end Python would try again, and exit with status 120."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def message_of(exc: Exception) -> str:

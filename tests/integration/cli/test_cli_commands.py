@@ -94,7 +94,7 @@ def test_bad_usage_is_status_two(arguments: list[str], message: str) -> None:
 )
 def test_streams_that_cannot_be_used_are_told_in_a_line(call: str, status: int, message: str) -> None:
     command = f"{sys.executable} -m retrieval.cli {call}"
-    done = ended("bash", "-c", command, status=status, TRIVET_DATABASE_URL=NOWHERE)
+    done = ended("bash", "-c", command, status=status, TRIVET_DATABASE_URL=NOWHERE, PYTHONUNBUFFERED="")
     assert done.stderr.splitlines()[-1].endswith(message)
     assert "Traceback" not in done.stderr
 
