@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from retrieval.cli.group import COMMANDS
@@ -17,7 +18,7 @@ from retrieval.installation import installed_version
 from retrieval.types.search import ContextRequest, SearchRequest
 from tests.command import NOWHERE, Cli
 from tests.command import trivet as run
-from tests.processes import ROOT, ended, environment, python
+from tests.processes import ROOT, ended, environment, python, until
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
@@ -108,6 +109,7 @@ def test_an_interrupt_of_a_question_is_no_end_of_its_input() -> None:
     )
     assert asking.stderr is not None
     assert asking.stderr.read(len(question := b"Delete namespace 'default'? [y/N]: ")) == question
+    until(lambda: psutil.Process(asking.pid).status() == psutil.STATUS_SLEEPING)  # it waits for the answer
     asking.send_signal(signal.SIGINT)
     assert asking.communicate()[1].strip() == b"Aborted!"
     assert asking.returncode == 1
