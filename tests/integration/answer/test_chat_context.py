@@ -523,8 +523,7 @@ async def test_the_cap_lets_in_what_matches_less(trivet: Trivet) -> None:
         assert found.count("s") == 2, mode
 
 
-@pytest.mark.parametrize("mode", list(Mode))
-async def test_the_cap_reads_on_past_many_of_one_source(trivet: Trivet, mode: Mode) -> None:
+async def test_the_cap_reads_on_past_many_of_one_source(trivet: Trivet, subtests: pytest.Subtests) -> None:
     """Which are more than an answer is usually chosen from."""
     manual = [
         MemoryInput(id=f"m-{at}", text=f"The blue boat of captain {'abcdefghij'[at % 10] * 5}{at} sails.",
@@ -535,8 +534,11 @@ async def test_the_cap_reads_on_past_many_of_one_source(trivet: Trivet, mode: Mo
                     f"{at} people around who ate bread.", document_id=f"o{at}", kind="chunk") for at in range(8)
     ]  # fmt: skip
     await add(trivet, [*manual, *others])
-    found = [source(id_) for id_ in ids(await asked(trivet, "blue boat sails", mode=mode, top_k=5, source_cap=2))]
-    assert (len(found), found.count("m")) == (5, 2)
+    for mode in Mode:
+        with subtests.test(mode=mode):
+            answer = await asked(trivet, "blue boat sails", mode=mode, top_k=5, source_cap=2)
+            found = [source(id_) for id_ in ids(answer)]
+            assert (len(found), found.count("m")) == (5, 2)
 
 
 async def test_a_context_says_what_the_cap_left_out(client: httpx.AsyncClient) -> None:
