@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
 
 from retrieval.embedding import multilingual
 from retrieval.embedding.cache import CachedEmbedder, Embedder
@@ -77,17 +75,10 @@ class UnusableEmbedder(Embedder):
         self.model: str = model
         self._cause = cause
 
-    async def embed_query(self, _text: str) -> NDArray[np.float32]:
-        """Raise the cause."""
+    def _fail(self, *_: Any, **__: Any) -> NoReturn:
         raise type(self._cause)(*self._cause.args)
 
-    async def embed_documents(self, _texts: Sequence[str]) -> NDArray[np.float32]:
-        """Raise the cause."""
-        raise type(self._cause)(*self._cause.args)
-
-    def count_pieces(self, _text: str) -> int:
-        """Raise the cause."""
-        raise type(self._cause)(*self._cause.args)
+    embed_query = embed_documents = count_pieces = _fail
 
     async def aclose(self) -> None:
         """Nothing is open."""
