@@ -1,14 +1,15 @@
-"""Running coroutines and long work: cancellation, threads, bounded concurrency in order, retries of conflicts."""
+"""Running coroutines and long work: cancellation, threads, bounded concurrency, shared runs, retries of conflicts."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Hashable, Sequence
+from typing import Any, Generic, TypeVar
 
 from retrieval.errors import Conflict
 
+K = TypeVar("K", bound=Hashable)
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -87,3 +88,32 @@ async def retried(attempt: Callable[[], Awaitable[T]], met: tuple[type[Exception
         except met:
             continue
     raise Conflict("other writers kept changing the same memories")
+
+
+class SingleFlight(Generic[K, T]):
+    """Running work by key, shared by all callers of a key, which is forgotten as soon as its work is done.
+
+    Callers await the future under `asyncio.shield`, so that a cancelled caller does not cancel the others.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[K, asyncio.Future[T]] = {}
+
+    def get(self, key: K) -> asyncio.Future[T] | None:
+        """The running work of a key, if any."""
+        return self._running.get(key)
+
+    def start(self, key: K, work: Awaitable[T]) -> asyncio.Future[T]:
+        """Start the work of a key that has none running."""
+        future = self._running[key] = asyncio.ensure_future(work)
+        future.add_done_callback(lambda done: self._forget(key, done))
+        return future
+
+    async def aclose(self) -> None:
+        """Cancel all running work and wait for it to end."""
+        await cancel(*self._running.values())
+
+    def _forget(self, key: K, done: asyncio.Future[T]) -> None:
+        del self._running[key]
+        if not done.cancelled():
+            done.exception()  # marks it as retrieved: asyncio would log it if no caller were left

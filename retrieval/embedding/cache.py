@@ -12,7 +12,7 @@ from cachetools import TTLCache
 from numpy.typing import NDArray
 
 from classifier.features import EMBEDDING_DIM
-from retrieval.single_flight import SingleFlight
+from retrieval.tasks import SingleFlight
 from retrieval.text.word_pieces import count_pieces
 from retrieval.timings import Stopwatch
 

@@ -29,13 +29,12 @@ from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import NO_SLOT, slotted
 from retrieval.index.snapshot import Checked, NamespaceSnapshot
 from retrieval.index.terms import Vocabulary
-from retrieval.single_flight import SingleFlight
 from retrieval.store import namespaces, vectors
 from retrieval.store.bm25.segments import read_all
 from retrieval.store.changes import one_snapshot
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
-from retrieval.tasks import cancel
+from retrieval.tasks import SingleFlight, cancel
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.state import LoadedIndex
 

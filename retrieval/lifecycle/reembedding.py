@@ -17,10 +17,10 @@ from retrieval.embedding.cache import Embedder
 from retrieval.embedding.embedders import Embedders
 from retrieval.ingest.analysis import embedded_text
 from retrieval.lifecycle.jobs import Jobs, Progress
-from retrieval.single_flight import SingleFlight
 from retrieval.store import namespaces, reembedding
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
+from retrieval.tasks import SingleFlight
 from retrieval.types.namespace import EmbedderName
 
 log = logging.getLogger(__name__)

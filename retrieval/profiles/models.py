@@ -19,9 +19,9 @@ from retrieval.embedding import multilingual
 from retrieval.errors import InvalidInput
 from retrieval.installation import check_model_file
 from retrieval.profiles.profile import Models, Profile
-from retrieval.single_flight import SingleFlight
 from retrieval.store import profiles as store
 from retrieval.store.pool import Pool
+from retrieval.tasks import SingleFlight
 from retrieval.types.namespace import DEFAULT_EMBEDDER, EmbedderName
 
 ModelKind = Literal["intent", "weights", "rescorer"]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from retrieval.single_flight import SingleFlight
+from retrieval.tasks import SingleFlight
 
 
 async def value_of(gate: asyncio.Event, value: int | Exception) -> int:
