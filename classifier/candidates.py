@@ -116,15 +116,10 @@ class FeatureMatrix(NamedTuple):
 def describe(
     evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
 ) -> FeatureMatrix:
-    """Compute the features of all candidates of a query.
+    """Compute the features of all candidates of a query, from the rankings of the legs and the candidates' inputs.
 
-    Args:
-        evidence: the rankings of the legs.
-        known: the inputs of the candidates.
-        positions: indices into `known.ids` of the hits of each leg, leg after leg, as int32; looked up if None.
-
-    Raises:
-        ValueError: there is no candidate, or the inputs differ in length.
+    `positions` are indices into `known.ids` of the hits of each leg, leg after leg, as int32; looked up if None. Raises
+    ValueError if there is no candidate, or the inputs differ in length.
     """
     n = len(known.ids)
     if not n:

@@ -67,14 +67,10 @@ class QueryFeatures(NamedTuple):
 
 
 def query_features(text: str, embedding: NDArray[np.float32] | None) -> QueryFeatures:
-    """Compute the features of a query.
+    """Compute the features of a query of any length; only its first and last 2,000 characters and 48 words are read.
 
-    Args:
-        text: the query, of any length; only its first and last 2,000 characters and 48 words are read.
-        embedding: its all-MiniLM-L6-v2 vector of unit length, shape (EMBEDDING_DIM,), or None.
-
-    Raises:
-        ValueError: the embedding has another shape or is not finite.
+    `embedding` is its all-MiniLM-L6-v2 vector of unit length, shape (EMBEDDING_DIM,), or None. Raises ValueError if
+    that has another shape or is not finite.
     """
     read = _read(text)
     tokens = _both_ends(_TOKEN.findall(read), MAX_WORDS)
@@ -122,11 +118,7 @@ def _both_ends(parts: list[str], most: int) -> list[str]:
 
 
 def check_embedding(embedding: NDArray[np.float32]) -> None:
-    """Validate an embedding.
-
-    Raises:
-        ValueError: it has another shape or is not finite.
-    """
+    """Raise ValueError for an embedding that has another shape or is not finite."""
     if embedding.shape != (EMBEDDING_DIM,):
         raise ValueError(f"embedding must have shape ({EMBEDDING_DIM},), not {embedding.shape}")
     if not np.isfinite(embedding).all():

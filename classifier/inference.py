@@ -42,14 +42,9 @@ class IntentClassifier:
     def __init__(self, model_path: Path) -> None:
         """Load the model (a few milliseconds).
 
-        Args:
-            model_path: ONNX file with the fields of `QueryFeatures` as inputs, each with a leading dimension of 1; the
-                outputs `probabilities`, float32 of shape (1, 4), and `familiarity`, float32 of shape (1, 1); and the
-                metadata `intents` and `features_version`.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ModelMismatch: the model is for other features or intents.
+        It is an ONNX file with the fields of `QueryFeatures` as inputs, each with a leading dimension of 1; the outputs
+        `probabilities`, float32 of shape (1, 4), and `familiarity`, float32 of shape (1, 1); and the metadata `intents`
+        and `features_version`. Raises as `open_model` does, ModelMismatch also for other inputs.
         """
         expected = {"features_version": str(FEATURES_VERSION), "intents": json.dumps(INTENTS)}
         self._session = open_model(model_path, expected)
@@ -59,15 +54,10 @@ class IntentClassifier:
         self._kept = lru_cache(maxsize=_MOST_KEPT)(self._predict)
 
     def predict(self, text: str, embedding: NDArray[np.float32] | None = None) -> IntentPrediction:
-        """Predict the intent of a query.
+        """Predict the intent of a query of any length; an empty one gets a prediction of low confidence.
 
-        Args:
-            text: the query, of any length; an empty one gets a prediction of low confidence.
-            embedding: its vector from the bundled embedder, unit length, shape (384,); if None, only the words are
-                used.
-
-        Raises:
-            ValueError: the embedding has another shape or is not finite.
+        `embedding` is its vector from the bundled embedder, unit length, shape (384,); if None, only the words are
+        used. Raises ValueError if it has another shape or is not finite.
         """
         if embedding is not None:
             embedding = np.ascontiguousarray(embedding, np.float32)
@@ -96,12 +86,7 @@ def open_session(model: Path | bytes) -> ort.InferenceSession:
 
 
 def open_model(path: Path, expected: Mapping[str, str]) -> ort.InferenceSession:
-    """Open a model for these features.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ModelMismatch: its metadata are not as expected.
-    """
+    """Open a model; raises FileNotFoundError if there is none, ModelMismatch if its metadata are not as expected."""
     if not path.is_file():
         raise FileNotFoundError(f"no model at {path}")
     session = open_session(path)

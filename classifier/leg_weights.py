@@ -18,15 +18,9 @@ class LegWeightModel:
     """Predicts the leg weights of a query from what the legs returned; thread-safe."""
 
     def __init__(self, model_path: Path) -> None:
-        """Load the model (a millisecond or two).
+        """Load an ONNX file written by `classifier.training.leg_weights` (a millisecond or two).
 
-        Args:
-            model_path: ONNX file written by `classifier.training.leg_weights`, with the metadata `features` and
-                `evidence_version`.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ModelMismatch: the model is for other features, or of another kind.
+        Raises FileNotFoundError if there is none, ModelMismatch if it is for other features, or of another kind.
         """
         expected = {"evidence_version": str(EVIDENCE_VERSION), "features": json.dumps(FEATURES)}
         self._session = open_model(model_path, expected)

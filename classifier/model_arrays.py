@@ -29,11 +29,7 @@ class ModelArrays:
     arrays: Mapping[str, NDArray[Any]]
 
     def array(self, name: str, dtype: DTypeLike, *shape: int) -> NDArray[Any]:
-        """An array of the given type and shape (-1 for any length); contiguous and read-only.
-
-        Raises:
-            ModelMismatch: the array is missing or different.
-        """
+        """An array of the given type and shape (-1 for any length), contiguous and read-only; raises ModelMismatch."""
         value = self.arrays.get(name)
         if (
             value is None
@@ -52,12 +48,7 @@ class ModelArrays:
 
 
 def read_arrays(path: Path, expected: Mapping[str, str]) -> ModelArrays:
-    """Read the arrays of an ONNX file.
-
-    Raises:
-        FileNotFoundError: there is no such file.
-        ModelMismatch: its metadata are not as expected, or it has no arrays.
-    """
+    """Read the arrays of an ONNX file; raises as `open_model` does, ModelMismatch also if it has no arrays."""
     metadata = open_model(path, expected).get_modelmeta().custom_metadata_map
     if ARRAYS_KEY not in metadata:
         raise ModelMismatch(f"{path} has no arrays in its metadata: train it again")

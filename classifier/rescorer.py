@@ -45,15 +45,9 @@ class Rescorer:
     """Scores candidates; thread-safe."""
 
     def __init__(self, model_path: Path) -> None:
-        """Load the model (about 80 milliseconds).
+        """Load an ONNX file written by `classifier.training.rescorer` (about 80 milliseconds).
 
-        Args:
-            model_path: ONNX file written by `classifier.training.rescorer`, with the metadata `candidate_features`,
-                `kind_features` and `candidates_version`.
-
-        Raises:
-            FileNotFoundError: there is no such file.
-            ModelMismatch: the model is for other features, or of another kind.
+        Raises FileNotFoundError if there is none, ModelMismatch if it is for other features, or of another kind.
         """
         model = read_arrays(
             model_path,
@@ -102,8 +96,7 @@ class Trees:
     def __init__(self, model: ModelArrays, features: int, name: str = "tree") -> None:
         """Read the arrays of that name made by `classifier.training.trees.tree_arrays`.
 
-        Raises:
-            ModelMismatch: arrays are missing or for other features.
+        Raises ModelMismatch if arrays are missing or for other features.
         """
         starts = model.array(f"{name}_starts", np.int64, -1)
         if not starts.size or starts[0] != 0 or (np.diff(starts) < 0).any():
@@ -126,9 +119,7 @@ class Trees:
     def scores(self, rows: NDArray[np.float32], chosen: NDArray[np.int64]) -> NDArray[np.float32]:
         """The scores of the chosen rows, shape (len(chosen),), equal to ONNX Runtime's.
 
-        Args:
-            rows: shape (n, features), contiguous.
-            chosen: row indices in [0, n), contiguous.
+        `rows` has shape (n, features), `chosen` row indices in [0, n); both are contiguous.
         """
         scores = np.empty(len(chosen), np.float32)
         _score(
@@ -146,11 +137,7 @@ class CorpusGuard:
     """
 
     def __init__(self, model: ModelArrays, features: int) -> None:
-        """Read the arrays of a model with this number of corpus features.
-
-        Raises:
-            ModelMismatch: arrays are missing or have other shapes.
-        """
+        """Read the arrays of a model with this number of corpus features; raises ModelMismatch for other shapes."""
         known = model.floats("known", -1, features)
         count = int(model.array("neighbours", np.int64, 1).item())
         if not 1 <= count <= len(known):
@@ -178,11 +165,7 @@ class UnseenShare:
     """
 
     def __init__(self, model: ModelArrays, features: int) -> None:
-        """Read the arrays of a model with this number of corpus features.
-
-        Raises:
-            ModelMismatch: arrays are missing or have other shapes.
-        """
+        """Read the arrays of a model with this number of corpus features; raises ModelMismatch for other shapes."""
         self._mean, self._scale = model.floats("share_mean", features), model.floats("share_scale", features)
         self._reach, self._levels = model.floats("high").item(), model.floats("levels", -1)
         self._linear = model.floats("linear", features, len(self._levels))

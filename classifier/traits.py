@@ -106,10 +106,7 @@ def _folded(text: str) -> str:
 
 
 def unpack_traits(packed: NDArray[np.int32] | Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Unpack the traits of several memories.
-
-    Returns:
-        Traits, shape (n, len(MEMORY_TRAITS)), each in [0, 1]; and log(1 + words), shape (n,).
+    """The traits of several memories, shape (n, len(MEMORY_TRAITS)), each in [0, 1]; and log(1 + words), shape (n,).
 
     >>> traits, _ = unpack_traits([pack_traits("I love Rome. Do you?")])
     >>> [name for name, value in zip(MEMORY_TRAITS, traits[0]) if value]

@@ -16,14 +16,9 @@ _ALL = frozenset(INTENTS)
 
 
 class Weightings(Generic[Leg]):
-    """Leg weights per intent and without one; validated, each summing to 1.
+    """Leg weights per intent and without one (`fixed`), over the same legs; each summing to 1.
 
-    Args:
-        per_intent: weights per intent, over the legs of `fixed`; finite, >= 0, not all 0. Only ratios matter.
-        fixed: the weights used without an intent.
-
-    Raises:
-        ValueError: the weights do not meet these conditions.
+    Of those given only ratios matter. Raises ValueError unless they are finite, >= 0 and not all 0.
     """
 
     __slots__ = ("fixed", "per_intent")
