@@ -22,15 +22,10 @@ EMBEDDERS = {"intent.onnx": bundled_embedder, "intent.multilingual.onnx": multil
 def train(embed: Embed, *, path: Path, judge_folder: Path | None, seed: int) -> str:
     """Train, export, verify, evaluate and write everything; returns the card. The same seed gives the same bytes.
 
-    Args:
-        embed: the embedder used in serving.
-        path: the model, beside which its card is written, and a line in `SHA256SUMS`.
-        judge_folder: labelled queries to report on; the written model is never trained on them.
-        seed: for everything random.
-
-    Raises:
-        ValueError: the data are malformed or share a text with the judging set, or the exported model differs from
-            scikit-learn's; then no card is written.
+    `embed` is the embedder used in serving, `path` the model, beside which its card is written, and a line in
+    `SHA256SUMS`; `judge_folder` has labelled queries to report on, on which the written model is never trained. Raises
+    ValueError if the data are malformed or share a text with the judging set, or if the exported model differs from
+    scikit-learn's; then no card is written.
     """
     queries = read_training()
     judged = None if judge_folder is None else read_judge(judge_folder)

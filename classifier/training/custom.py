@@ -56,8 +56,7 @@ class Trained:
 def read_labelled(path: Path) -> list[LabelledQuery]:
     """Read queries, one JSON object per line with `text` and `intent`; other fields are ignored.
 
-    Raises:
-        BadQueries: not UTF-8, a malformed line, a duplicate text, or too few queries of an intent.
+    Raises BadQueries for what is not UTF-8, a malformed line, a duplicate text, or too few queries of an intent.
     """
     queries: list[LabelledQuery] = []
     first_seen: dict[str, int] = {}
@@ -88,16 +87,11 @@ def train_custom(
     seed: int,
     advance: Advance = lambda more: None,
 ) -> Trained:
-    """Train on the given queries and write `intent.onnx`, its card `intent.md` and its line in `SHA256SUMS`.
+    """Train on queries from `read_labelled`; write `intent.onnx`, its card `intent.md` and its line in `SHA256SUMS`.
 
-    Args:
-        given: from `read_labelled`.
-        out: the output folder; created if missing.
-        embed: the embedder used in serving.
-        shipped: the classifier to compare the new one with.
-        base: whether to add our queries; one with the same text as a given query is left out.
-        seed: the same seed gives the same bytes.
-        advance: called after each fit, FOLDS + 1 times in all.
+    `out` is the output folder, created if missing, `embed` the embedder used in serving, `shipped` the classifier to
+    compare the new one with. With `base` our queries are added, except for the texts of given ones. The same seed gives
+    the same bytes; `advance` is called after each fit, FOLDS + 1 times in all.
     """
     texts = {comparable(query.text) for query in given}
     ours = [query for query in read_training() if comparable(query.text) not in texts] if base else []

@@ -30,8 +30,7 @@ class LabelledQuery:
 def read_training(paths: Sequence[Path] = TRAINING_FILES) -> list[LabelledQuery]:
     """Read the training queries, one JSON object per line: `text`, `intent`, `source`, and `language` in some.
 
-    Raises:
-        ValueError: a malformed line, a blank text, or two equal up to case and white space; names the line.
+    Raises ValueError, naming the line, for a malformed one, a blank text, or two equal up to case and white space.
     """
     queries: list[LabelledQuery] = []
     first_seen: dict[str, str] = {}

@@ -58,11 +58,7 @@ def write_examples(path: Path, examples: Iterable[Example]) -> None:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """Read a file.
-
-    Raises:
-        ValueError: the file is not of this version.
-    """
+    """Read a file; raises ValueError if it is not of this version."""
     decoder = msgspec.msgpack.Decoder(_Stored)
     try:
         return [_restored(decoder.decode(content)) for content in _parts(path.read_bytes())]

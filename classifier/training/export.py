@@ -63,11 +63,7 @@ def export(model: IntentModel, path: Path) -> None:
 def check_parity(model: IntentModel, path: Path, texts: Sequence[str], embeddings: NDArray[np.float32]) -> float:
     """Compare the numpy model with the exported file, through the serving code, with and without embeddings.
 
-    Returns:
-        The largest difference of a probability or of in_domain.
-
-    Raises:
-        ValueError: the difference is above `PARITY_TOLERANCE`.
+    Returns the largest difference of a probability or of in_domain; raises ValueError above `PARITY_TOLERANCE`.
     """
     classifier = IntentClassifier(path)
     worst = 0.0

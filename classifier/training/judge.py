@@ -118,10 +118,7 @@ def fold_answers(
     """Cross-validate the judging set, adding the training data to every fold.
 
     The seed determines the folds (stratified by intent) and the augmentation; the temperature is that of the model
-    trained without the judging set.
-
-    Returns:
-        Probabilities with embedding, shape (n, 4).
+    trained without the judging set. Returns probabilities with embedding, shape (n, 4).
     """
     labels = _labels_of(queries)
     answers = np.zeros((len(queries), len(INTENTS)))

@@ -50,8 +50,7 @@ class LabelledRankings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_rows(path: Path) -> list[LabelledRankings]:
     """Read rows from a file of JSON lines with the fields of `LabelledRankings`.
 
-    Raises:
-        ValueError: a malformed line, or the features of another version.
+    Raises ValueError for a malformed line, or the features of another version.
     """
     decoder = msgspec.json.Decoder(LabelledRankings)
     rows = []

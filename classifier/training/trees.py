@@ -52,13 +52,9 @@ def grow(
     The order by LambdaMART, whose gradients are weighted by the change in nDCG when two candidates are swapped: Burges,
     "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
 
-    Args:
-        rows: features, shape (candidates, features), grouped by query.
-        relevant: 1 or 0 per candidate.
-        weights: the query's weight, per candidate.
-        sizes: number of candidates per query, in order; None to learn each candidate's relevance by itself.
-        rising: per feature, whether the score must not decrease with it.
-        options: the hyperparameters.
+    `rows` are features of shape (candidates, features), grouped by query; `relevant` is 1 or 0 and `weights` the
+    query's weight, per candidate; `sizes` has the number of candidates per query, in order. `rising` tells, per
+    feature, whether the score must not decrease with it.
     """
     import lightgbm  # needs the system's OpenMP runtime (Debian: libgomp1), which only training should require
 
@@ -84,12 +80,9 @@ def grow(
 
 
 def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
-    """The trees as a node of the ONNX domain `ai.onnx.ml`.
+    """The trees, of numeric features without missing values, as a node of the ONNX domain `ai.onnx.ml`.
 
-    Args:
-        booster: trained on numeric features without missing values.
-        rows: name of the input, float32 of shape (n, features).
-        scores: name of the output, float32 of shape (n, 1).
+    `rows` is the name of its input, float32 of shape (n, features), `scores` of its output, float32 of shape (n, 1).
     """
     nodes: list[tuple[Any, ...]] = []
     leaves: list[tuple[Any, ...]] = []
@@ -119,13 +112,10 @@ def tree_node(booster: lightgbm.Booster, rows: str, scores: str) -> NodeProto:
 def tree_arrays(node: NodeProto, features: int, name: str) -> dict[str, NDArray[Any]]:
     """The trees in the layout of `classifier.rescorer.Trees`.
 
-    Returns:
-        `{name}_starts`, shape (trees + 1,): the first condition of each tree. Per condition, each before those of its
-        subtrees and the true subtree first, `{name}_features`, `{name}_thresholds` and `{name}_masks`: one bit per leaf
-        that remains if the condition is false. `{name}_leaves`, shape (trees, MOST_LEAVES).
-
-    Raises:
-        ValueError: the node is not a sum of trees over these features, or a tree is too large.
+    `{name}_starts`, shape (trees + 1,): the first condition of each tree. Per condition, each before those of its
+    subtrees and the true subtree first, `{name}_features`, `{name}_thresholds` and `{name}_masks`: one bit per leaf
+    that remains if the condition is false. `{name}_leaves`, shape (trees, MOST_LEAVES). Raises ValueError if the node
+    is not a sum of trees over these features, or a tree is too large.
     """
     attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     if node.op_type != TREES or attributes.keys() != {*_SUMMED, *_NODE_COLUMNS, *_LEAF_COLUMNS}:
