@@ -71,10 +71,8 @@ class CachedEmbedder:
     ) -> None:
         """Wrap a provider; closing this embedder closes it.
 
-        With `max_entries` or `max_age_s` of 0 nothing is cached, but running computations are still shared.
-
-        Raises:
-            ValueError: a limit is negative.
+        With `max_entries` or `max_age_s` of 0 nothing is cached, but running computations are still shared. Raises
+        ValueError if one is negative.
         """
         if max_entries < 0 or max_age_s < 0:
             raise ValueError("max_entries and max_age_s must not be negative")

@@ -73,10 +73,8 @@ class OnnxEmbedder(Embedder):
     def __init__(self, model_path: Path, tokenizer_path: Path, *, document_threads: int) -> None:
         """Load the files unless already loaded in this process; computes `document_threads` batches in parallel.
 
-        Raises:
-            ValueError: `document_threads` is below 1.
-            FileNotFoundError: one of the two files is missing.
-            ModelFileError: one of them is damaged or of another kind, or the vectors have another length.
+        Raises as `load_model` does, ModelFileError also if the vectors have another length; ValueError if
+        `document_threads` is below 1.
         """
         if document_threads < 1:
             raise ValueError(f"document_threads must be at least 1, got {document_threads}")
@@ -168,11 +166,8 @@ def load_model(model_path: Path, tokenizer_path: Path) -> tuple[Tokenizer, ort.I
     """A tokenizer, a model and the `piece_letters`, loaded once per process (about 0.1 s); thread-safe.
 
     The model is an ONNX file with inputs `input_ids` and `attention_mask`, int64 of shape (batch, seq), and output
-    `embedding`, unit rows of shape (batch, DIMENSIONS).
-
-    Raises:
-        FileNotFoundError: one of the two files is missing.
-        ModelFileError: one of them is damaged or of another kind.
+    `embedding`, unit rows of shape (batch, DIMENSIONS). Raises FileNotFoundError if one of the two files is missing,
+    ModelFileError if one is damaged or of another kind.
     """
     for path in (model_path, tokenizer_path):
         check_model_file(path)

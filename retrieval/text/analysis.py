@@ -52,10 +52,7 @@ def analyze(text: str, language: str = SIMPLE) -> list[str]:
 
     Stop words are dropped unless nothing else remains, but not "IT" and "WHO" in capitals; emoji are terms only if the
     text has nothing else. Lone surrogates and control characters are separators. `language` is a name or ISO code of
-    `LANGUAGES`.
-
-    Raises:
-        InvalidInput: the language is unknown.
+    `LANGUAGES`; raises InvalidInput if it is unknown.
 
     >>> analyze("Caroline's support groups, re-opened in Zürich!", "english")
     ['carolin', 'support', 'group', 'reopen', 're', 'open', 'zurich']
@@ -115,11 +112,8 @@ _cached_id = lru_cache(maxsize=32_768)(_hashed)
 def bag(text: str, title: str | None, language: str, *, title_weight: int) -> TermBag:
     """The terms of a memory with their frequencies; a term of the title counts `title_weight` times.
 
-    Single Han characters, added so that a query of one finds texts that have it within a run, add no length.
-
-    Raises:
-        InvalidInput: the language is unknown.
-        ValueError: the title weight is negative.
+    Single Han characters, added so that a query of one finds texts that have it within a run, add no length. Raises
+    InvalidInput for an unknown language, ValueError for a negative title weight.
 
     >>> memory = bag("a support group", "Support", "simple", title_weight=3)
     >>> memory.length, sorted(memory.tfs.tolist())

@@ -87,9 +87,7 @@ def resolve_language(name: str) -> str:
     """The canonical name (a key of `LANGUAGES`) for a language name or ISO 639-1 code.
 
     Case and region are ignored. Languages indexed by bigrams (Chinese, Japanese, Korean, Thai, ...) are `simple`.
-
-    Raises:
-        InvalidInput: the language is unknown; the error names the field `language`.
+    Raises InvalidInput, with the field `language`, for an unknown one.
 
     >>> resolve_language("en"), resolve_language("German"), resolve_language("pt-BR"), resolve_language("ja")
     ('english', 'german', 'portuguese', 'simple')

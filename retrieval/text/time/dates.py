@@ -101,11 +101,8 @@ def date_at(
     """The date that starts at a token; a day without a year is the last such day, or the next one if it is soon.
 
     `now` is the asker's local time, `year` the year of a date that does not state one, and `led` says whether the
-    preceding words make a month or year alone a time ("the end of ...").
-
-    Raises:
-        ValueError: there is no such day.
-        OverflowError: the date is outside the calendar.
+    preceding words make a month or year alone a time ("the end of ..."). Raises ValueError if there is no such day,
+    OverflowError if the date is outside the calendar.
 
     >>> found = date_at(TimeTokens("3rd of May, 2023"), 0, datetime(2024, 1, 1))
     >>> found.start, found.end

@@ -213,8 +213,7 @@ def midnight(moment: datetime) -> datetime:
 def shift(moment: datetime, unit: str, number: int) -> datetime:
     """Add a number of units to a moment; clipped to the last day of a shorter month.
 
-    Raises:
-        OverflowError: the result is outside the calendar.
+    Raises OverflowError if the result is outside the calendar.
 
     >>> shift(datetime(2024, 3, 31), "month", -1)
     datetime.datetime(2024, 2, 29, 0, 0)
