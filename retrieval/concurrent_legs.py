@@ -57,7 +57,19 @@ class ConcurrentLegs:
         Raises AllLegsFailed if no leg answered, VectorsReplaced if the namespace got new vectors.
         """
         running: dict[Leg, _RunningLeg] = {}
-        leg_query = self._leg_query(query, running)
+        leg_query = LegQuery(
+            request=query.request,
+            snapshot=query.snapshot,
+            view=query.view,
+            query_terms=query.query_terms,
+            embedding=query.embedding,
+            fan_out=query.fan_out,
+            vectors=QueryVectors(self._pool, query.snapshot.index),
+            profile=query.profile,
+            other_rankings=partial(self._other_rankings, running),
+            optional_wait_s=self._timeout_s / 4,
+            stopwatch=query.stopwatch,
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 running |= {leg: group.create_task(self._run(query, leg_query, leg)) for leg in query.legs}
@@ -74,23 +86,6 @@ class ConcurrentLegs:
         if not rankings:
             raise found.no_answer()
         return found, done_meanwhile
-
-    def _leg_query(self, query: PreparedQuery, running: Mapping[Leg, _RunningLeg]) -> LegQuery:
-        """The query as passed to a leg, which may wait for the hits of the running legs."""
-        request, snapshot, profile = query.request, query.snapshot, query.profile
-        return LegQuery(
-            request=request,
-            snapshot=snapshot,
-            view=query.view,
-            query_terms=query.query_terms,
-            embedding=query.embedding,
-            fan_out=query.fan_out,
-            vectors=QueryVectors(self._pool, snapshot.index),
-            profile=profile,
-            other_rankings=partial(self._other_rankings, running),
-            optional_wait_s=self._timeout_s / 4,
-            stopwatch=query.stopwatch,
-        )
 
     async def _run(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking | Degradation:
         """Run one leg within its deadline."""
