@@ -9,7 +9,7 @@ from classifier.inference import IntentPrediction
 from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import Conversation
 from retrieval.answer.hydration import TextReader
-from retrieval.answer.selection import Limits, select_above_noise
+from retrieval.answer.selection import PREFETCH_EXTRA, Limits, select_above_noise
 from retrieval.concurrent_legs import ConcurrentLegs, LegResults
 from retrieval.errors import VectorsReplaced
 from retrieval.intents import IntentPredictor
@@ -96,7 +96,7 @@ class Pipeline:
             # Missing vectors are read first: prefetching would hold a second connection meanwhile.
             if not (query.rescores or limits.diversity) or not found.vectors.take(candidates.docs):
                 likely = candidates.fuse(candidates.rankings, weighting.weights, rrf_k=rrf_k)
-                await reader.prefetch(candidates.docs_of(likely, limits.read_ahead(rescores=query.rescores)))
+                await reader.prefetch(candidates.docs_of(likely, limits.read_at_once + PREFETCH_EXTRA * query.rescores))
             evidence = evidence_of(request.query, candidates, prediction)
             rescored = await rescore_candidates(query, found, candidates, evidence, timeout_s=self._rescorer_timeout_s)
             weighting, learned_weights, fragment_share = refine(weighting, query, found, evidence)

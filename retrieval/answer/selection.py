@@ -105,10 +105,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         enough = int(np.searchsorted(costs.cumsum(), pack.tokens)) + 1
         return replace(self, top_k=max(self.top_k, min(enough, pack.memories)))
 
-    def read_ahead(self, *, rescores: bool) -> int:
-        """Memories prefetched before the final order is known."""
-        return self.read_at_once + PREFETCH_EXTRA * rescores
-
     def are_met(self, memories: Sequence[HydratedMemory]) -> bool:
         """Whether `top_k` of these distinct memories are within the cap of their source."""
         return sum(_are_within(memories, self.source_cap)) >= self.top_k
