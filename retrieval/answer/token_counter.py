@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 
-from retrieval.text.word_pieces import CountByWords, bundled_tokenizer
+from retrieval.text.word_pieces import bundled_tokenizer, by_words
 
 _DROPPED = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Mn", "Me"})
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -27,12 +27,14 @@ def surely_exceeds(text: str, tokens: int) -> bool:
     return len(words) > tokens or sum(map(len, words)) > MOST_TOKEN_CHARS * tokens
 
 
-def _count(text: str) -> int:
-    """Tokens of a text: 0 only for whitespace, at least 1 per word.
+@by_words
+def count_tokens(text: str) -> int:
+    """Tokens of a text by the bundled embedder's tokenizer: 0 only for whitespace, at least 1 per word.
 
-    Special tokens are not counted and texts are not truncated. A piece that is not in the vocabulary counts as one
-    token per character, and so do characters that the tokenizer drops, so that a base64 blob, a run of emoji or
-    zero-width characters cannot pass a budget as one token. The names of special tokens count as ordinary words.
+    It ignores case and splits at every punctuation mark. Special tokens are not counted and texts are not truncated. A
+    piece that is not in the vocabulary counts as one token per character, and so do characters that the tokenizer
+    drops, so that a base64 blob, a run of emoji or zero-width characters cannot pass a budget as one token. The names
+    of special tokens count as ordinary words.
     """
     tokenizer, valid = bundled_tokenizer(), _SURROGATE.sub("\ufffd", text)
     # Without offsets, which few texts need and which would take a fifth of the time.
@@ -43,10 +45,6 @@ def _count(text: str) -> int:
         offsets = tokenizer.encode(valid, add_special_tokens=False).offsets
         total += sum(end - start - 1 for piece, (start, end) in zip(ids, offsets, strict=True) if piece == unknown)
     return total if text.isprintable() and text.isascii() else total + _unseen(text)
-
-
-count_tokens = CountByWords(_count)
-"""Counts tokens with the bundled embedder's tokenizer, which ignores case and splits at every punctuation mark."""
 
 
 def _unseen(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retrieval.documents.splitting import CHUNK_PIECES, SMALL_PIECES, DocumentSplitter, headings
-from retrieval.text.word_pieces import CountByWords, count_pieces
+from retrieval.text.word_pieces import by_words, count_pieces
 
 PARAGRAPH = "The kettle whistles before the water boils over. " * 12
 MARKDOWN = f"""# Handbook
@@ -157,6 +157,6 @@ def test_a_word_is_tokenised_once(splitter: DocumentSplitter) -> None:
         tokenised.append(word)
         return count_pieces(word)
 
-    chunks = DocumentSplitter(CountByWords(count)).split(MARKDOWN, "markdown")
+    chunks = DocumentSplitter(by_words(count)).split(MARKDOWN, "markdown")
     assert chunks == splitter.split(MARKDOWN, "markdown")
     assert sorted(tokenised) == sorted({*tokenised})
