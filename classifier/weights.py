@@ -40,16 +40,10 @@ class Mixture:
         belief = min(1, shrink * confidence * in_domain)
         result = belief * sum over intents of p[intent] * per_intent[intent] + (1 - belief) * fixed
 
-    The confidence is 1 - entropy / log(number of intents), in [0, 1].
-
-    Args:
-        probabilities: one per intent, finite, >= 0, summing to 1 within 0.001.
-        shrink: finite, >= 0; the factor on the confidence. 0 always gives the fixed weights; with 1 a certain intent
-            decides alone, above 1 a less certain one as well.
-        in_domain: in [0, 1]; similarity of the query to the classifier's training data.
-
-    Raises:
-        ValueError: an argument does not meet these conditions.
+    The confidence is 1 - entropy / log(number of intents), in [0, 1]. There is one probability per intent, finite and
+    >= 0, and their sum is 1 within 0.001. `shrink`, finite and >= 0, is the factor on the confidence: 0 always gives
+    the fixed weights; with 1 a certain intent decides alone, above 1 a less certain one as well. `in_domain` is the
+    similarity of the query to the classifier's training data, in [0, 1]. Raises ValueError for anything else.
 
     >>> certain = {i: float(i is Intent.RELATIONSHIP) for i in INTENTS}
     >>> mixture = Mixture(certain, shrink=0.5)

@@ -57,9 +57,8 @@ class Atom:
 class Rule:
     """If all of `when` hold, `then` holds.
 
-    Raises:
-        RuleError: an empty name, relation or variable; no premise or more than three; premises not connected by
-            variables; a conclusion with an unbound variable, with a single variable, or equal to a premise.
+    Raises RuleError for an empty name, relation or variable; no premise or more than three; premises not connected by
+    variables; a conclusion with an unbound variable, with a single variable, or equal to a premise.
     """
 
     name: str

@@ -220,9 +220,8 @@ async def write(
     last. The connection is in a transaction at READ COMMITTED, not in autocommit mode. `docs` has each memory once;
     `removed` are ordinals, which may also be in `docs`.
 
-    Raises:
-        UniqueViolation: a memory is already in the graph.
-        TransactionRollback: other writers deleted entities at the same time; the transaction must be retried.
+    Raises UniqueViolation if a memory is already in the graph, TransactionRollback if other writers deleted entities at
+    the same time; the transaction must then be retried.
     """
     aliases = await _aliases(conn, ns, docs, but={*removed} - {doc.doc for doc in docs})
     touched = await _ids(conn, _REMOVE_LINKS, ns, removed)

@@ -161,10 +161,8 @@ class Trivet:
 
         `profiles` adds profiles that only this process knows; they shadow stored ones of the same name.
 
-        Raises:
-            StoreError: the database cannot be started, reached or migrated.
-            InvalidInput: the models of the default profile cannot be opened.
-            ModelFileError: one of them, or the embedder, is missing or damaged.
+        Raises StoreError if the database cannot be started, reached or migrated, InvalidInput if the models of the
+        default profile cannot be opened, ModelFileError if one of them, or the embedder, is missing or damaged.
         """
         models = models_dir()
         async with AsyncExitStack() as stack:

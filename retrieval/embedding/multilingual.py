@@ -57,10 +57,8 @@ class MultilingualEmbedder(Embedder):
     def __init__(self, *, document_threads: int) -> None:
         """Load the model (about 20 ms).
 
-        Raises:
-            EmbedderMissing: the package is not installed.
-            ModelFileError: the package or the means are damaged, the vectors have another length, or the processor
-                lacks AVX2, without which the package's library would crash this process.
+        Raises EmbedderMissing if the package is not installed, ModelFileError if it or the means are damaged, the
+        vectors have another length, or the processor lacks AVX2, without which its library would crash this process.
         """
         if not is_installed():
             raise EmbedderMissing(MISSING)
