@@ -24,12 +24,9 @@ class Bm25Retriever:
         term_query = bm25_scoring.weigh(
             postings, query_terms.terms, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
         )
+        found = {text: postings.terms[term].docs for term, text in query_terms.terms.items() if term in postings.terms}
         details: dict[str, Any] = {
-            "terms": {
-                text: int(postings.terms[term].docs.size)
-                for term, text in query_terms.terms.items()
-                if term in postings.terms
-            },
+            "terms": {text: int(docs.size) for text, docs in found.items()},
             "memories": postings.memories,
         }
         if term_query.terms or term_query.period_docs.size:
@@ -53,8 +50,7 @@ class Bm25Retriever:
         if not query.request.explain:
             return ranking
         held = dict[int, list[str]]({doc: [] for doc in ranking.docs.tolist()})
-        for term, text in query_terms.terms.items():
-            if term in postings.terms:
-                for doc in ranking.docs[np.isin(ranking.docs, postings.terms[term].docs)].tolist():
-                    held[doc].append(text)
+        for text, having in found.items():
+            for doc in ranking.docs[np.isin(ranking.docs, having)].tolist():
+                held[doc].append(text)
         return structs.replace(ranking, held=held)
