@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cache, partial
 
 import msgspec
 import numpy as np
@@ -242,15 +243,11 @@ class Preparation:
 
         The postings are those of these terms and of those in `also`.
         """
-        query_terms: dict[str, QueryTerms] = {}
-
-        def terms(language: str) -> Sequence[int]:
-            if language not in query_terms:
-                query_terms[language] = _query_terms(request, language)
-            return [*query_terms[language].terms, *also]
-
-        snapshot = await self._indexes.current(name, terms, request.filters.metadata, waits=waits)
-        found = query_terms[snapshot.namespace.settings.language]
+        terms_in = cache(partial(_query_terms, request))  # the language is known only with the namespace
+        snapshot = await self._indexes.current(
+            name, lambda language: [*terms_in(language).terms, *also], request.filters.metadata, waits=waits
+        )
+        found = terms_in(snapshot.namespace.settings.language)
         return found.with_period_docs(snapshot), found
 
 
