@@ -42,8 +42,8 @@ def test_a_whole_run(data_dir: Path, judged: Path, tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(f"benchmarks.speed.searches.{queries}", 5)
     out = tmp_path / "out"
     done = trivet(
-        *("embedded", "bench", "--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "0.2"),
-        *("--ingest", "120", "--mixed", "1", "--workers", "2", "--peers", "all", "--peers-at", "200"),
+        *("embedded", "bench", "--sizes", "200", "--small", "2", "--queries", "20", "--seconds", "0.1"),
+        *("--ingest", "120", "--mixed", "0.1", "--workers", "2", "--peers", "all", "--peers-at", "200"),
         *("--quality", judged, "--data-dir", data_dir, "--out", out),
     )
     assert "recall@10 of the vector leg: not measured" in done.stdout  # at 100k
