@@ -179,6 +179,14 @@ class _Workers(Multiprocess):
         self._postgres = postgres
         self._first: list[Process] = []
 
+    def run(self) -> None:
+        try:
+            super().run()
+        except BaseException:  # such as too many open files; multiprocessing would wait until they end by themselves
+            self.terminate_all()
+            self.join_all()
+            raise
+
     def init_processes(self) -> None:
         super().init_processes()
         self._first = [*self.processes]

@@ -137,6 +137,12 @@ def test_workers_whose_database_is_away_when_they_start_end(primary: Server) -> 
     assert "Traceback" not in said
 
 
+def test_a_server_that_cannot_start_all_of_its_workers_ends(database_url: str) -> None:
+    limited = ("sh", "-c", 'ulimit -n 42; exec "$0" "$@"')
+    command = (*limited, sys.executable, "-m", "retrieval.cli", "serve", "--port", "0", "--workers", "12")
+    assert "Error: [Errno 24] Too many open files" in ended(*command, status=1, TRIVET_DATABASE_URL=database_url).stderr
+
+
 def test_no_worker_is_killed_where_temporary_files_have_no_room(data_dir: Path, tmp_path: Path) -> None:
     """Their common counts are in memory."""
     temporary = tmp_path / "tmp"
