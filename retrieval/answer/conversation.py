@@ -180,6 +180,7 @@ def asked_in(text: str) -> str:
 
     These are the questions of the last paragraph, else of the first, else all, after the sentences that they refer to.
     Without a question they are the requests of the last paragraph, else of the first, that need nothing before them.
+    Below a first line without an end, those of the last paragraph may be part of a text that was pasted.
 
     >>> asked_in("User: Who is Ann?\nAssistant: Your sister.\nUser: Where does she live?")
     'Who is Ann? Where does she live?'
@@ -203,6 +204,8 @@ def asked_in(text: str) -> str:
         [number for number, sentence in enumerate(sentences) if asks(sentence)]
         for asks in (is_mere_question, _is_request)
     )
+    if text[: max(first, 0)].rstrip()[-1:].isalnum():  # it may be a question without its mark
+        requests = [number for number in requests if spans[number][1] <= first]
     asking = at_an_end(questions) or questions or at_an_end(requests)
     if not asking:
         return text
