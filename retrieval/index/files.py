@@ -29,7 +29,7 @@ from retrieval.store import index_files
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot
 from retrieval.store.pool import Pool
 
-_FORMAT = 15
+_FORMAT = 16
 """Raised when the arrays of an index, or the meaning of one, change."""
 
 log = logging.getLogger(__name__)

@@ -13,6 +13,7 @@ from graph.stopwords import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES
 from retrieval.text.characters import fold
 
 _WORDS = ORDINARY_NAMES | STOP_WORDS
+_UNCALLED = HONORIFICS | STOP_WORDS - GIVEN_NAMES
 _ASSISTANTS = frozenset(("assistant", "ai", "agent", "bot", "chatbot", "model", "system"))
 
 
@@ -26,16 +27,17 @@ def plain_name(name: str) -> str:
 
 
 def short_names(speaker: str) -> frozenset[str]:
-    """What else the bearer of a plain name may be called: the first word of several, unless a title, and given names.
+    """What else the bearer of a plain name may be called: the first word of several, and given names.
 
-    With the nicknames of these, and the names that they are nicknames of.
+    Titles, initials and stop words ("My Mom") are no such words. With the nicknames of these, and the names that they
+    are nicknames of.
 
     >>> sorted(short_names("Dr. Henderson")), sorted(short_names("Big Dave")), sorted(short_names("Tshepo"))
-    (['henderson'], ['big', 'dave', 'david'], [])
+    (['henderson'], ['dave', 'david'], [])
     """
     name = plain_name(speaker)
     words = name.split(" ")
-    first = next((word for word in words if word not in HONORIFICS and len(word) > 1), words[0])
+    first = next((word for word in words if word not in _UNCALLED and len(word) > 1), name)
     own = {first, *(word for word in words if word in GIVEN_NAMES)}
     forms = (names for word in own for names in (NICKNAMES.get(word, ()), FORMAL_NAMES.get(word, ())))
     return frozenset(own.union(*forms) - {name})

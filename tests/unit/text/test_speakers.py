@@ -49,6 +49,10 @@ def test_a_speaker_is_named_in_full(text: str, speakers: list[str | None], named
         ("What did Sam say of the bill?", ["Samuel", "Samantha", "William"], set()),
         ("When will it rain?", ["Will Smith"], set()),
         ("When did Will leave?", ["Will Smith"], {"Will Smith"}),
+        ("What did we do in New York?", ["New Hire"], set()),
+        ("WHAT IS MY ADDRESS?", ["My Mom"], set()),
+        ("What did Mom say?", ["My Mom"], {"My Mom"}),
+        ("What did Mr Smith buy?", ["Mr. T"], set()),
     ],
 )
 def test_a_speaker_is_named_by_a_short_name_of_nobody_else(text: str, speakers: list[str], named: set[str]) -> None:
