@@ -34,6 +34,8 @@ _VISIBLE_NOW = (None, False), (None, True)
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _MASKS_KEPT = 16
 _QUERIES_KEPT = 1_024  # as many as query embeddings by default
+_FEW_BEARERS = 24
+"""Looking for the memories of so many speakers, one by one, takes as long as counting those of all speakers."""
 
 _STRING: LiteralString = (
     ", string_agg(convert_to(<it>, 'UTF8'), ''), string_agg(int4send(coalesce(octet_length(<it>), -1)), '')"
@@ -172,7 +174,10 @@ class Columns(Persistent):
             codes, alive = self.speakers.codes.values, self.alive.values
             speaks = cache(lambda code: bool((alive & (codes == code)).any()))
             found = [code for code in self.names.names_in(text).values() if speaks(code)]
+            memories_of = cache(lambda: np.bincount(codes[alive] + 1, minlength=len(self.speakers.values) + 1)[1:])
             for bearers in self.names.bearers_in(text):
+                if len(bearers) > _FEW_BEARERS:  # all deleted, each would be looked for in vain
+                    bearers = bearers[memories_of()[bearers] > 0]
                 found += islice(filter(speaks, map(int, bearers)), 2)  # a short name of two names neither
             likely = {self.speakers.values[code]: code for code in found}
             named = self._named[text] = [likely[name] for name in named_speakers(text, likely)]

@@ -263,6 +263,16 @@ def test_masks_are_what_a_plain_predicate_says(history: list[Any], data: st.Data
     assert columns.sessions.get(docs) == [row.session_id for row in rows]
 
 
+def test_a_short_name_of_many_is_that_of_the_only_one_whose_memories_are_left() -> None:
+    columns = Columns()
+    columns.put(sent({doc: Row(id=str(doc), speaker=f"Zoë Lu {doc}" if doc else None) for doc in range(50)}))
+    assert columns.speakers_named("Did Zoë go?") == []
+    columns.remove({*range(50)} - {0, 41})
+    assert columns.speakers.values[columns.speakers_named("Did Zoë go?")[0]] == "Zoë Lu 41"
+    columns.remove([41])
+    assert columns.speakers_named("Did Zoë go?") == []
+
+
 def test_a_mask_is_computed_once_and_not_to_be_changed() -> None:
     """Until something changes or expires, or the clock is set back."""
     columns = Columns()
