@@ -10,12 +10,14 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from graph.stopwords import PLAIN_GIVEN_NAMES
 from retrieval.index.columns import Columns
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
 from retrieval.legs.base import LegRanking, SearchView, best_first
 from retrieval.legs.query_terms import QueryTerms, in_periods, words_of
 from retrieval.ranking.candidates import Candidates, RankedCandidates
+from retrieval.text.speakers import short_names
 from retrieval.text.time.periods import Period, without
 from retrieval.text.time.sessions import LAST
 from retrieval.text.time.states import AskedState, find_state
@@ -67,7 +69,9 @@ class NamedTime:
         # Only speakers with visible memories count.
         codes = memories.speakers.codes.values[: view.visible.size]
         named = [code for code in memories.speakers_named(text) if (view.visible & (codes == code)).any()]
-        names = {word for code in named for word in words_of(memories.speakers.values[code])}
+        speakers = [memories.speakers.values[code] for code in named]
+        # A short name that is also a word may be one here: "What did William say of the bill in June?"
+        names = {word for name in speakers for word in words_of(name) | short_names(name) & PLAIN_GIVEN_NAMES}
         alone = terms.content <= names
         eligible = view.eligible.copy()
         size = eligible.size

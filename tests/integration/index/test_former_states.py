@@ -49,6 +49,15 @@ async def test_a_speaker_of_whom_nothing_is_left_to_see_is_a_word_like_others(tr
     await assert_as_anew(trivet, query)
 
 
+async def test_a_nickname_and_a_time_ask_for_a_time_alone_as_a_name_does(trivet: Trivet) -> None:
+    await trivet.add("n", [turn("e", "I repaired my bicycle.", speaker="Elizabeth Lima"),
+                           turn("w", "I paid for the food.", speaker="William Orr")])  # fmt: skip
+    alone = "the query asks for a time alone, so the memories of that time come first"
+    for query in ("What did Elizabeth do last week?", "What did Liz do last week?"):
+        assert (await found(trivet, query))[1] == alone
+    assert (await found(trivet, "What did William say of the bill last week?"))[1] != alone
+
+
 async def test_of_sessions_that_begin_at_once_the_one_written_first_is_counted_first(trivet: Trivet) -> None:
     await trivet.add("n", [turn("a", "We talked of sailing.", session_id="s"), turn("b", "Cooking.", session_id="t")])
     query = "What did we talk about in our first session?"
