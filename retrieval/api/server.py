@@ -201,10 +201,12 @@ class _Workers(Multiprocess):
             self.should_exit.set()
         if self.should_exit.is_set():
             return
-        try:
+        with _told_if_short():  # tried again within a second
             self._replace_dead()
-        except OSError as exc:  # tried again within a second
-            logger.error("A worker cannot be started: %s", exc)
+
+    def handle_signals(self) -> None:
+        with _told_if_short():  # those that SIGHUP would replace serve on
+            super().handle_signals()
 
     def _replace_dead(self) -> None:
         former = [*self.processes]
@@ -220,6 +222,15 @@ class _Workers(Multiprocess):
                 another = Process(self.config, self.sockets)
                 another.start()
                 self.processes[place] = another
+
+
+@contextmanager
+def _told_if_short() -> Iterator[None]:
+    """Log, not raise, that no worker can be started, as where files, processes or memory are short."""
+    try:
+        yield
+    except OSError as exc:
+        logger.error("A worker cannot be started: %s", exc)
 
 
 def _is_no_cancellation(record: logging.LogRecord) -> bool:

@@ -98,8 +98,11 @@ def test_a_killed_worker_is_replaced_as_soon_as_another_may_be_started(database_
         limits = parent.rlimit(psutil.RLIMIT_NOFILE)
         killed, other = workers(server)
         parent.rlimit(psutil.RLIMIT_NOFILE, (0, limits[1]))
+        said = "ERROR: A worker cannot be started: [Errno 24] Too many open files"
+        parent.send_signal(signal.SIGHUP)  # which replaces all
+        until(lambda: said in server.said())
         killed.kill()
-        until(lambda: "ERROR: A worker cannot be started: [Errno 24] Too many open files" in server.said())
+        until(lambda: server.said().count(said) > 1)
         parent.rlimit(psutil.RLIMIT_NOFILE, limits)
         is_replaced(server, other)
 
