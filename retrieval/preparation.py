@@ -170,12 +170,13 @@ class Preparation:
                 snapshot, query_terms = await self._snapshot(name, request)
                 if words := _misspelt(snapshot, query_terms, request.query):
                     await self._indexes.read_vocabulary(snapshot.index)
-                    likely, _ = await self._snapshot(name, request, also=_occurring(snapshot, words))
-                    if meant := _respelt(likely, words, request.query):
+                    also = _occurring(snapshot, words)
+                    snapshot, query_terms = await self._snapshot(name, request, also=also)  # the former is outdated
+                    if meant := _respelt(snapshot, words, request.query):
                         request = structs.replace(request, query=meant)
                         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
                         started = structs.replace(started, request=request, default_embedding=default_embedding)
-                    snapshot, query_terms = await self._snapshot(name, request)  # the former may be outdated
+                        snapshot, query_terms = await self._snapshot(name, request)
             except StillReading as reading:
                 snapshot, query_terms, degraded = await self._part_of(reading.namespace, started)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
