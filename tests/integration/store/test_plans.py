@@ -58,8 +58,10 @@ async def crowded(database_url: str) -> str:
 async def wait_for_others(db: psycopg.Connection[Any]) -> None:
     """Wait until all other connections to the database have ended, and so reported their reads.
 
-    In a thread: the event loop may hold an attempt to connect that was cancelled, until it goes on.
+    In a thread: the event loop may hold an attempt to connect that was cancelled, until it goes on. The connection
+    must not be in a transaction, which sees the same activity until its end.
     """
+    assert db.autocommit
     others = "select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
     await asyncio.to_thread(until, lambda: not db.execute(others).fetchall())
 
@@ -94,7 +96,7 @@ async def test_memories_are_looked_up_though_there_were_none_when_that_was_plann
         await memories.read(conn, 1, by_id(["nobody"]))
         await engine.add("large", [turn(number) for number in range(SMALL)])
         assert len(await memories.read(conn, 1, by_id([f"m{number}" for number in range(SMALL)]))) == SMALL
-    with psycopg.connect(database_url) as db:
+    with psycopg.connect(database_url, autocommit=True) as db:
         await wait_for_others(db)
         statistics = "select seq_tup_read + idx_tup_fetch from pg_stat_user_tables where relname = 'memory'"
         [(read,)] = db.execute(statistics).fetchall()
