@@ -50,7 +50,7 @@ class Pipeline:
         self._legs = legs
         self._intents = intents
         self._rescorer_timeout_s = rescorer_timeout_s
-        self._turns = asyncio.Semaphore(MOST_AT_ONCE)
+        self._concurrency = asyncio.Semaphore(MOST_AT_ONCE)
 
     async def search(
         self,
@@ -78,7 +78,7 @@ class Pipeline:
 
     async def _search(self, query: PreparedQuery) -> Answer:
         """Answer a query; raises VectorsReplaced if its namespace got new vectors meanwhile."""
-        async with self._turns:
+        async with self._concurrency:
             found, prediction = await self._legs.run(query, meanwhile=partial(self._intents.intent_of, query))
             return await self._answer(query, found, prediction)
 

@@ -42,7 +42,7 @@ class AppState:
     openapi: Callable[[], bytes] = bytes
     allowed: Mapping[str, str] = field(default_factory=dict)
     tools: ASGIApp | None = None
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _one_at_a_time: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
     def engine(self) -> Trivet:
@@ -56,10 +56,10 @@ class AppState:
         return self.opened
 
     async def decoded(self, content: bytes, decode: Callable[[bytes], T]) -> T:
-        """The decoded content; large content is decoded in a thread, one at a time, to hold up no other request."""
+        """The decoded content; large content is decoded in a thread, one at a time, so that others need not wait."""
         if len(content) <= SMALL_BYTES:
             return decode(content)
-        async with self._turn:
+        async with self._one_at_a_time:
             return await asyncio.to_thread(decode, content)
 
 

@@ -43,7 +43,7 @@ class WriteBatch:
 class _Queue:
     """The small batches of a namespace: one transaction at a time, the others wait in order."""
 
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: dict[WriteBatch, None] = field(default_factory=dict)
 
 
@@ -63,7 +63,7 @@ class GroupCommit:
         queue = self._queues.setdefault(key, _Queue())
         queue.waiting[batch] = None
         try:
-            async with queue.turn:
+            async with queue.lock:
                 if not batch.written.done():
                     group = _fitting(batch, queue.waiting)
                     writing = self._write(namespace, group)

@@ -27,13 +27,13 @@ class KeyedFifo:
         for key in keys:
             self._running[key].append(done)
 
-        async def turn() -> bool:
+        async def wait_for_earlier() -> bool:
             for event in before:
                 await event.wait()
             return bool(before)
 
         try:
-            yield turn
+            yield wait_for_earlier
         finally:
             done.set()
             for key in keys:

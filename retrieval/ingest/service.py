@@ -75,14 +75,14 @@ class Ingest:
         concurrently.
         """
         results: dict[int, AddResult] = {}
-        with self._order.enter(_keys(name, batch)) as turn:
+        with self._order.enter(_keys(name, batch)) as wait_for_earlier:
             if len(batch) <= _CHECKED_AT_ONCE:
                 drafts = drafts_of(batch, results)
             else:
                 drafts = await asyncio.to_thread(drafts_of, batch, results)
             while drafts:
                 try:
-                    results |= await retried(partial(self._write, name, drafts, turn), _MET_ANOTHER_WRITER)
+                    results |= await retried(partial(self._write, name, drafts, wait_for_earlier), _MET_ANOTHER_WRITER)
                     break
                 except CircularSupersession as exc:
                     results |= {
@@ -114,8 +114,8 @@ class Ingest:
             async with self._pool.connection() as conn:
                 return (await memories.get(conn, namespace, memory_id)).memory
 
-        with self._order.enter([(name, "id", memory_id)]) as turn:
-            await turn()
+        with self._order.enter([(name, "id", memory_id)]) as wait_for_earlier:
+            await wait_for_earlier()
             return await retried(attempt, (Collided,))
 
     async def update(
@@ -190,7 +190,7 @@ class Ingest:
             drafts = [draft.as_stored(unplaced.get(draft.id)) for draft in sent]
             kept = {draft.id: draft.fingerprint for draft in drafts if draft.is_among(known)}
             if len(kept) == len(drafts) == len(known):
-                if await turn():
+                if await wait_for_earlier():
                     async with self._pool.connection() as conn:
                         if await locking.versions(conn, namespace.ns, documents.chunks_of(document_id)) != known:
                             raise Collided("a call before this one changed the document")
@@ -200,7 +200,7 @@ class Ingest:
                 stored = await memories.read(conn, namespace.ns, by_id(known))
             embeddings = await self._embeddings_of(namespace, changed, stored)
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
-            await turn()
+            await wait_for_earlier()
             created = await self._created(namespace)
             async with self._pool.connection() as conn:
                 status = await transaction.replace_document(
@@ -209,7 +209,7 @@ class Ingest:
             self._announce(name)
             return status
 
-        with self._order.enter([(name, "session", session_name(document_id))]) as turn:
+        with self._order.enter([(name, "session", session_name(document_id))]) as wait_for_earlier:
             return await retried(attempt, _MET_ANOTHER_WRITER)
 
     async def delete_document(self, name: str, document_id: str) -> None:
@@ -229,7 +229,7 @@ class Ingest:
         self,
         name: str,
         drafts: Sequence[Draft],
-        turn: Callable[[], Awaitable[bool]],
+        wait_for_earlier: Callable[[], Awaitable[bool]],
     ) -> dict[int, AddResult]:
         async with self._pool.connection() as conn:
             namespace = await namespaces.find_or_new(conn, name, embedder=self._embedder_of_new)
@@ -238,7 +238,7 @@ class Ingest:
             drafts = [draft.as_stored(known.get(draft.id)) for draft in drafts]
             changed = [draft.id for draft in drafts if draft.id in known and not draft.is_among(known)]
             stored = await memories.read(conn, namespace.ns, by_id(changed))
-        return await self._write_changed(namespace, drafts, known, stored, turn)
+        return await self._write_changed(namespace, drafts, known, stored, wait_for_earlier)
 
     async def _rewrite(
         self, namespace: Namespace, stored: Sequence[StoredMemory], changes: Mapping[str, Any]
@@ -281,11 +281,11 @@ class Ingest:
         drafts: Sequence[Draft],
         known: Mapping[str, MemoryVersion],
         stored: Sequence[StoredMemory],
-        turn: Callable[[], Awaitable[bool]] | None = None,
+        wait_for_earlier: Callable[[], Awaitable[bool]] | None = None,
     ) -> dict[int, AddResult]:
         """Write the drafts that differ from the `known` versions; one whose text is `stored` keeps its embedding.
 
-        Without a `turn` to wait for, drafts are based on these versions. Raises Collided if one has changed since.
+        Without `wait_for_earlier`, drafts are based on these versions. Raises Collided if one has changed since.
         """
         unchanged = [draft for draft in drafts if draft.is_among(known)]
         changed = [draft for draft in drafts if not draft.is_among(known)]
@@ -294,9 +294,9 @@ class Ingest:
             embeddings = await self._embeddings_of(namespace, changed, stored)
             analysed = await self._analyser.analyse(changed, namespace.settings, embeddings)
             before = [known[draft.id] for draft in changed if draft.id in known]
-            expected = {} if turn else {version.id: version.fingerprint for version in before}
+            expected = {} if wait_for_earlier else {version.id: version.fingerprint for version in before}
             batch = WriteBatch(analysed=analysed, before=before, expected=expected)
-        if turn and await turn() and unchanged:
+        if wait_for_earlier and await wait_for_earlier() and unchanged:
             async with self._pool.connection() as conn:
                 now = await locking.versions(conn, namespace.ns, by_id([draft.id for draft in unchanged]))
             if not all(draft.is_among(now) for draft in unchanged):

@@ -77,7 +77,7 @@ class PartialReader:
         """Use connections of `pool`; `leg_timeout_s` is the deadline of each leg in seconds."""
         self._pool = pool
         self._leg_timeout_s = leg_timeout_s
-        self._turn = asyncio.Semaphore(1)
+        self._one_at_a_time = asyncio.Semaphore(1)
 
     async def read(
         self,
@@ -95,7 +95,7 @@ class PartialReader:
         """
         legs, deadline_s = request.mode.legs, self._leg_timeout_s
         async with asyncio.timeout(deadline_s):
-            await self._turn.acquire()
+            await self._one_at_a_time.acquire()
         try:
             async with self._pool.connection() as conn, one_snapshot(conn):
                 async with asyncio.timeout(deadline_s):
@@ -120,7 +120,7 @@ class PartialReader:
                         await _read(conn, snapshot, near[np.isin(near, begun.docs)])
             return snapshot, degraded
         finally:
-            self._turn.release()
+            self._one_at_a_time.release()
 
     async def _nearest(
         self,

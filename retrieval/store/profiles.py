@@ -14,7 +14,7 @@ from postgres.connection import Connection, fetch
 # A database that is restored and then changed may count to the same number again.
 _CHANGES = "select concat_ws(' ', counter, xmin, pg_postmaster_start_time()) from profile_change"
 
-_TAKE_TURN = "update profile_change set counter = counter + 1"
+_LOCK_AND_NOTIFY = "update profile_change set counter = counter + 1"
 
 _LIVE = """
     select l.name, l.version, p.parameters, s.version, c.parameters, s.share
@@ -125,7 +125,7 @@ class PromotionRow(NamedTuple):
 async def writing(conn: Connection) -> AsyncIterator[None]:
     """A transaction that excludes other processes' changes to profiles and notifies them of this one."""
     async with conn.transaction():
-        await conn.execute(_TAKE_TURN)
+        await conn.execute(_LOCK_AND_NOTIFY)
         yield
 
 

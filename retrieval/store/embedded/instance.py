@@ -78,7 +78,7 @@ class EmbeddedPostgres:
             raise EmbeddedPostgresError(f"There is no home directory for {data_dir}: set TRIVET_DATA_DIR") from exc
         self._cluster = Cluster(self.data_dir / _CLUSTER)
         self._settings = {**tuned_settings(), **(settings or {})}
-        self._turn = threading.Lock()
+        self._lock = threading.Lock()
         self._share: int | None = None
         self._process = 0
         self._leaving = threading.Event()
@@ -95,7 +95,7 @@ class EmbeddedPostgres:
         """
         check_processor()
         self._process = os.getpid()  # set first, as it may be stopped while it starts
-        with self._turn:
+        with self._lock:
             self._check_folder()
             with _locked(self.data_dir / "change.lock"):
                 share = _open(self.data_dir / "users.lock")
@@ -123,7 +123,7 @@ class EmbeddedPostgres:
         """
         if os.getpid() != self._process:
             return
-        with self._turn:
+        with self._lock:
             if self._share is None:
                 return
             share, self._share = self._share, None
@@ -143,8 +143,8 @@ class EmbeddedPostgres:
     def stay_out_of_forks(self) -> None:
         """Detach processes forked from now on: they neither hold its locks nor watch the server."""
         os.register_at_fork(
-            before=self._turn.acquire,  # no copy of a lock's descriptor while the server is being restarted
-            after_in_parent=self._turn.release,
+            before=self._lock.acquire,  # no copy of a lock's descriptor while the server is being restarted
+            after_in_parent=self._lock.release,
             after_in_child=self._disown,
         )
 
@@ -152,7 +152,7 @@ class EmbeddedPostgres:
         if self._share is not None:
             os.close(self._share)  # does not release the parent process's lock
             self._share = None
-        self._turn.release()
+        self._lock.release()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[str]:
@@ -235,7 +235,7 @@ class EmbeddedPostgres:
         """Restart the server, retrying until it succeeds."""
         pause_s = WATCH_INTERVAL_S
         for attempt in itertools.count(1):
-            with self._turn:
+            with self._lock:
                 if leaving.is_set():
                     return
                 try:

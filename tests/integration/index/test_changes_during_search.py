@@ -76,7 +76,7 @@ def held(servers: tuple[Trivet, Trivet]) -> Callable[..., Any]:
     current = IndexRegistry.current
 
     async def search(request: SearchRequest, meanwhile: Callable[[], Awaitable[object]]) -> SearchResponse:
-        turns, checked = reader._pipeline._turns, asyncio.Event()
+        turns, checked = reader._pipeline._concurrency, asyncio.Event()
 
         async def noted(*args: Any, **options: Any) -> NamespaceSnapshot:
             snapshot = await current(*args, **options)
