@@ -39,7 +39,7 @@ FOR_ALL_NAMESPACES = {
 
 _VERB = re.compile(r"\s*(select|insert|update|delete|with|copy|merge|truncate)\b", re.IGNORECASE)
 _PLACE = re.compile(r"%\((\w+)\)[sbt]")
-_CONDITION = re.compile(r"<(?:which|visible|eligible)>")
+_CONDITION = re.compile(r"<(?:condition|visible|eligible)>")
 _STATEMENTS = (ast.SelectStmt, ast.InsertStmt, ast.UpdateStmt, ast.DeleteStmt)
 
 

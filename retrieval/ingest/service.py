@@ -29,7 +29,7 @@ from retrieval.store.memories import StoredMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.store.sessions import session_name, session_of
-from retrieval.store.visibility import Which, by_id, matching
+from retrieval.store.visibility import Condition, by_id, matching
 from retrieval.tasks import retried
 from retrieval.types.document import DocumentStatus
 from retrieval.types.memory import (
@@ -160,12 +160,12 @@ class Ingest:
         _check_either(ids, filters)
         return await self._deleted(name, by_id(ids) if ids else matching(filters))
 
-    async def _deleted(self, name: str, which: Which | None) -> int:
+    async def _deleted(self, name: str, condition: Condition | None) -> int:
         """Delete some memories; returns how many were deleted."""
 
         async def attempt() -> int:
             async with self._pool.connection() as conn:
-                return await transaction.delete(conn, name, which)
+                return await transaction.delete(conn, name, condition)
 
         if deleted := await retried(attempt, (Collided,)):
             self._announce(name)

@@ -31,7 +31,7 @@ from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import ALLOW_LONG_STATEMENTS, Namespace
 from retrieval.store.sessions import Arrangement, Place, Turn, arrange, assign_places, destination, session_of
-from retrieval.store.visibility import Which, by_id
+from retrieval.store.visibility import Condition, by_id
 from retrieval.types.document import DocumentStatus
 from retrieval.types.memory import MAX_BATCH
 
@@ -142,7 +142,7 @@ async def replace_document(
     return "updated" if stored else "created"
 
 
-async def delete(conn: Connection, name: str, which: Which | None) -> int:
+async def delete(conn: Connection, name: str, condition: Condition | None) -> int:
     """Delete some memories from all legs; returns how many were deleted.
 
     Raises NotFound if there is no such namespace, Collided if one was changed concurrently, so that not everything
@@ -152,11 +152,11 @@ async def delete(conn: Connection, name: str, which: Which | None) -> int:
         await conn.execute(ALLOW_LONG_STATEMENTS)
         ns = (await namespaces.find(conn, name)).ns
         await namespaces.hold(conn, ns)
-        known = await locking.versions(conn, ns, which)
+        known = await locking.versions(conn, ns, condition)
         locks = _Locks.of((), known.values())
         await locks.take(conn, ns, written=())
         await locking.lock(conn, ns, by_id(known.keys() | locks.superseded))
-        now = await locking.versions(conn, ns, which)  # a changed memory may no longer match
+        now = await locking.versions(conn, ns, condition)  # a changed memory may no longer match
         removed = [version for version in now.values() if version.id in known]
         locks.check(removed)
         await _exchange(conn, ns, removed, {})

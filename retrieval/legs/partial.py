@@ -130,12 +130,12 @@ class PartialReader:
         count: int,
     ) -> NDArray[np.int64]:
         """Ordinals of the nearest eligible memories, by the HNSW index and, if that finds too few, exactly."""
-        vector, which = HalfVector(await embedding()), seen_by(request)
+        vector, condition = HalfVector(await embedding()), seen_by(request)
         breadth = vectors.breadth(request.ef_search, max(namespace.next_doc, 1), 1.0)
         async with self._pool.connection() as conn:
-            found = await vectors.by_index(conn, namespace.ns, vector, k=count, which=which, ef_search=breadth)
+            found = await vectors.by_index(conn, namespace.ns, vector, k=count, condition=condition, ef_search=breadth)
             if len(found) < count:
-                found = await vectors.exactly(conn, namespace.ns, vector, k=count, which=which)
+                found = await vectors.exactly(conn, namespace.ns, vector, k=count, condition=condition)
             await vectors.check_generation(conn, namespace.ns, namespace.generation)
         return np.array([doc for doc, _ in found], np.int64)
 
@@ -145,7 +145,7 @@ async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest,
     visible_by = seen_by(SearchOptions(as_of=request.as_of, include_superseded=request.include_superseded))
     excluded = replace(request.exclude, ids=[])  # these are left out where texts are read
     eligible_by = seen_by(replace(request, exclude=excluded))
-    statement = _MEMORIES.replace("<visible>", visible_by.condition).replace("<eligible>", eligible_by.condition)
+    statement = _MEMORIES.replace("<visible>", visible_by.sql).replace("<eligible>", eligible_by.sql)
     found = await fetch(conn, statement, {**eligible_by.parameters, "ns": namespace.ns}, binary=True)
     if not found:
         raise NamespaceNotFound(namespace.name)

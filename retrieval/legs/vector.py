@@ -98,12 +98,12 @@ class VectorRetriever:
                 breadth = stored_vectors.breadth(query.request.ef_search, memories, count / memories)
                 details["breadth"] = breadth
                 found = await stored_vectors.by_index(
-                    conn, index.ns, embedding, k=query.fan_out, which=seen_by(query.request), ef_search=breadth
+                    conn, index.ns, embedding, k=query.fan_out, condition=seen_by(query.request), ef_search=breadth
                 )
             if len(found) < min(query.fan_out, count):
                 plan.append("exact")
-                which = by_ordinal(slots.ordinals(np.flatnonzero(eligible)).tolist())
-                found = await stored_vectors.exactly(conn, index.ns, embedding, k=query.fan_out, which=which)
+                condition = by_ordinal(slots.ordinals(np.flatnonzero(eligible)).tolist())
+                found = await stored_vectors.exactly(conn, index.ns, embedding, k=query.fan_out, condition=condition)
             await stored_vectors.check_generation(conn, index.ns, index.generation)
         docs = slots.of(np.array([doc for doc, _ in found], np.int64))
         scores = np.array([score for _, score in found], np.float64)

@@ -7,7 +7,7 @@ from typing import Any, LiteralString, NamedTuple
 
 from postgres.connection import Connection, fetch
 from retrieval.store import memories
-from retrieval.store.visibility import Which
+from retrieval.store.visibility import Condition
 from retrieval.types.memory import Memory
 
 # Groups come in index order, so that no more are computed than the page has.
@@ -39,9 +39,9 @@ class StoredDocument(NamedTuple):
     metadata: dict[str, Any]
 
 
-def chunks_of(document_id: str) -> Which:
+def chunks_of(document_id: str) -> Condition:
     """The chunks of a document."""
-    return Which("m.kind = 'chunk' and m.document_id = %(document_id)s", {"document_id": document_id})
+    return Condition("m.kind = 'chunk' and m.document_id = %(document_id)s", {"document_id": document_id})
 
 
 async def chunks(conn: Connection, ns: int, document_id: str) -> list[Memory]:

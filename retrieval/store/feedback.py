@@ -39,7 +39,7 @@ _INSERT: LiteralString = """
 
 _EXISTING: LiteralString = """
     select m.id, <visible> from memory m where m.ns = %(ns)s and m.id = any(%(ids)s::text[])
-""".replace("<visible>", seen_by(SearchOptions()).condition)
+""".replace("<visible>", seen_by(SearchOptions()).sql)
 
 # In the order of `Feedback`'s fields, after the number.
 _COLUMNS: LiteralString = """

@@ -9,7 +9,7 @@ from typing import LiteralString, NamedTuple
 
 from postgres.arrays import array_text, text_array
 from postgres.connection import Connection, fetch
-from retrieval.store.visibility import Which
+from retrieval.store.visibility import Condition
 
 MOST_LOCKS = 128
 """Most ids or sessions that a writer locks one by one; of more ids it locks this many hash buckets, of sessions all.
@@ -93,21 +93,23 @@ class MemoryVersion(NamedTuple):
     place: int | None = None
 
 
-async def versions(conn: Connection, ns: int, which: Which | None) -> Mapping[str, MemoryVersion]:
+async def versions(conn: Connection, ns: int, condition: Condition | None) -> Mapping[str, MemoryVersion]:
     """The versions of some memories, by id."""
-    return {version.id: version for version in await _read(conn, ns, which)}
+    return {version.id: version for version in await _read(conn, ns, condition)}
 
 
-async def lock(conn: Connection, ns: int, which: Which | None) -> Sequence[MemoryVersion]:
+async def lock(conn: Connection, ns: int, condition: Condition | None) -> Sequence[MemoryVersion]:
     """The same, with their rows locked until the transaction ends."""
-    return await _read(conn, ns, which, _LOCKED)
+    return await _read(conn, ns, condition, _LOCKED)
 
 
-async def _read(conn: Connection, ns: int, which: Which | None, ending: LiteralString = "") -> Sequence[MemoryVersion]:
-    if which is None:
+async def _read(
+    conn: Connection, ns: int, condition: Condition | None, ending: LiteralString = ""
+) -> Sequence[MemoryVersion]:
+    if condition is None:
         return ()
-    statement = _VERSIONS + " and (" + which.condition + ")" + ending
-    return [MemoryVersion(*row) for row in await fetch(conn, statement, {"ns": ns, **which.parameters})]
+    statement = _VERSIONS + " and (" + condition.sql + ")" + ending
+    return [MemoryVersion(*row) for row in await fetch(conn, statement, {"ns": ns, **condition.parameters})]
 
 
 async def lock_names(

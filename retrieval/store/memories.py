@@ -22,7 +22,7 @@ from postgres.prepared import BoundStatement, PendingResult, PreparedStatement, 
 from retrieval.errors import NotFound
 from retrieval.store.locking import SUPERSEDED, SUPERSEDED_BY
 from retrieval.store.namespaces import Namespace
-from retrieval.store.visibility import Which, by_id, seen_by
+from retrieval.store.visibility import Condition, by_id, seen_by
 from retrieval.text.analysis import TermBag
 from retrieval.types.memory import Kind, Memory, MemoryInput, as_superseded
 from retrieval.types.search import Filters, SearchOptions
@@ -76,7 +76,7 @@ _HISTORY = (
 DECODED_AT_ONCE = 32
 """Memories decoded before yielding to the event loop: each may have 64 KB of metadata."""
 
-_LIST = _READ + " and m.doc > %(after)s and <which> order by m.doc limit %(limit)s"
+_LIST = _READ + " and m.doc > %(after)s and <condition> order by m.doc limit %(limit)s"
 
 # psycopg's JSON decoding takes longer than all other columns together.
 _SHOWN: LiteralString = """
@@ -86,7 +86,7 @@ _SHOWN: LiteralString = """
 """
 _HYDRATE = PreparedStatement(_SHOWN + " and m.doc = any(%(docs)s::integer[])")
 
-_HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and <which>"
+_HYDRATE_BY_ID: LiteralString = _SHOWN + " and m.id = any(%(ids)s::text[]) and <condition>"
 
 _WITH_METADATA = PreparedStatement(
     "select doc from memory where ns = %(ns)s and metadata @> %(metadata)s::jsonb order by doc"
@@ -227,11 +227,11 @@ async def get(conn: Connection, namespace: Namespace, memory_id: str) -> StoredM
     return found[0]
 
 
-async def read(conn: Connection, ns: int, which: Which | None) -> Sequence[StoredMemory]:
+async def read(conn: Connection, ns: int, condition: Condition | None) -> Sequence[StoredMemory]:
     """Some memories, in the order of insertion."""
-    if which is None:
+    if condition is None:
         return ()
-    cursor = await conn.execute(_READ + " and (" + which.condition + ")", {"ns": ns, **which.parameters})
+    cursor = await conn.execute(_READ + " and (" + condition.sql + ")", {"ns": ns, **condition.parameters})
     return sorted(await _all_stored(cursor), key=lambda each: each.doc)
 
 
@@ -249,9 +249,9 @@ async def history(conn: Connection, namespace: Namespace, memory_id: str, *, mos
 
 async def page(conn: Connection, ns: int, filters: Filters, *, after: int, limit: int) -> Sequence[StoredMemory]:
     """Memories that match the filters with ordinals above `after`, in the order of insertion."""
-    which = seen_by(SearchOptions(filters=filters, include_superseded=True))
-    parameters = {**which.parameters, "ns": ns, "after": after, "limit": limit}
-    return await _all_stored(await conn.execute(_LIST.replace("<which>", which.condition), parameters))
+    condition = seen_by(SearchOptions(filters=filters, include_superseded=True))
+    parameters = {**condition.parameters, "ns": ns, "after": after, "limit": limit}
+    return await _all_stored(await conn.execute(_LIST.replace("<condition>", condition.sql), parameters))
 
 
 class Hydrated:
@@ -272,10 +272,12 @@ async def hydrate(conn: Connection, ns: int, docs: Iterable[int]) -> PendingResu
     return await send(conn, _HYDRATE, {"ns": ns, "docs": array_text(docs)})
 
 
-async def hydrate_by_id(conn: Connection, ns: int, ids: Iterable[str], which: Which) -> Mapping[str, HydratedMemory]:
-    """Memories as search results show them, by id; absent if not among `which` or not stored."""
-    parameters = {**which.parameters, "ns": ns, "ids": text_array([*ids])}
-    rows = await fetch(conn, _HYDRATE_BY_ID.replace("<which>", which.condition), parameters, binary=True)
+async def hydrate_by_id(
+    conn: Connection, ns: int, ids: Iterable[str], condition: Condition
+) -> Mapping[str, HydratedMemory]:
+    """Memories as search results show them, by id; absent if not stored or without meeting the condition."""
+    parameters = {**condition.parameters, "ns": ns, "ids": text_array([*ids])}
+    rows = await fetch(conn, _HYDRATE_BY_ID.replace("<condition>", condition.sql), parameters, binary=True)
     return {memory.id: memory for memory in map(_hydrated, rows)}
 
 

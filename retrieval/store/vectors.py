@@ -16,7 +16,7 @@ from pgvector import HalfVector
 from postgres.arrays import array_text, integers, text_array
 from postgres.connection import Connection, fetch
 from retrieval.errors import VectorsReplaced
-from retrieval.store.visibility import Which
+from retrieval.store.visibility import Condition
 
 # One row of byte strings that numpy reads: decoding vectors one by one takes several times as long. A turn's own vector
 # is stored in addition to the one blended with preceding turns.
@@ -120,7 +120,7 @@ MAX_EF_SEARCH = 1_000
 
 # The indexed expression is the embedding followed by the namespace's direction (migration 8).
 _BY_INDEX: LiteralString = """
-    select m.doc, -(m.embedding <#> %(embedding)s) from memory m where m.ns = %(ns)s and m.indexed and <which>
+    select m.doc, -(m.embedding <#> %(embedding)s) from memory m where m.ns = %(ns)s and m.indexed and <condition>
     order by (m.embedding || namespace_direction(m.ns))::halfvec(400)
         <#> (%(embedding)s::halfvec || namespace_direction(%(ns)s))::halfvec(400)
     limit %(k)s
@@ -135,14 +135,14 @@ _GO_BY_INDEX: LiteralString = """
 """
 
 _NEAREST: LiteralString = """
-    select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and <which>
+    select m.doc, -(m.embedding <#> %(embedding)s) as similarity from memory m where m.ns = %(ns)s and <condition>
     order by similarity desc
 """
 
 _EXACTLY = _NEAREST + ', m.id collate "C" limit %(k)s'
 
 # Vectors outside the index (store/vector_index.py), with ties in any order.
-_UNINDEXED = _NEAREST.replace("<which>", "not m.indexed and <which>") + " limit %(k)s"
+_UNINDEXED = _NEAREST.replace("<condition>", "not m.indexed and <condition>") + " limit %(k)s"
 
 
 def breadth(ef_search: int, memories: int, share: float) -> int:
@@ -159,23 +159,25 @@ def breadth(ef_search: int, memories: int, share: float) -> int:
 
 
 async def by_index(
-    conn: Connection, ns: int, embedding: HalfVector, *, k: int, which: Which, ef_search: int
+    conn: Connection, ns: int, embedding: HalfVector, *, k: int, condition: Condition, ef_search: int
 ) -> list[tuple[int, float]]:
     """Approximate nearest neighbours of a unit vector among some memories, as (ordinal, cosine), roughly in order.
 
     At most `k` from the index, followed by at most `k` of those outside it; `conn` is in no transaction. `ef_search` is
     the breadth of the search, at most `MAX_EF_SEARCH`.
     """
-    parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
+    parameters = {**condition.parameters, "ns": ns, "embedding": embedding, "k": k}
     # A pipeline is one round trip and one transaction, which the local settings need.
     async with conn.pipeline():
         await conn.execute(_GO_BY_INDEX, {"ef_search": str(ef_search)})
-        cursor = await conn.execute(_BY_INDEX.replace("<which>", which.condition), parameters, binary=True)
-        unindexed = await conn.execute(_UNINDEXED.replace("<which>", which.condition), parameters, binary=True)
+        cursor = await conn.execute(_BY_INDEX.replace("<condition>", condition.sql), parameters, binary=True)
+        unindexed = await conn.execute(_UNINDEXED.replace("<condition>", condition.sql), parameters, binary=True)
     return await cursor.fetchall() + await unindexed.fetchall()
 
 
-async def exactly(conn: Connection, ns: int, embedding: HalfVector, *, k: int, which: Which) -> list[tuple[int, float]]:
+async def exactly(
+    conn: Connection, ns: int, embedding: HalfVector, *, k: int, condition: Condition
+) -> list[tuple[int, float]]:
     """Exact nearest neighbours among some memories: like `by_index`, but in order, ties by id."""
-    parameters = {**which.parameters, "ns": ns, "embedding": embedding, "k": k}
-    return await fetch(conn, _EXACTLY.replace("<which>", which.condition), parameters, binary=True)
+    parameters = {**condition.parameters, "ns": ns, "embedding": embedding, "k": k}
+    return await fetch(conn, _EXACTLY.replace("<condition>", condition.sql), parameters, binary=True)

@@ -32,34 +32,34 @@ _AND: LiteralString = " and "
 _NOTHING = Exclude()
 
 
-class Which(NamedTuple):
-    """A selection of memories: a condition on `memory m`, and its parameters."""
+class Condition(NamedTuple):
+    """A selection of memories: a condition on `memory m` in SQL, and its parameters."""
 
-    condition: LiteralString
+    sql: LiteralString
     parameters: Mapping[str, Any]
 
 
-def by_id(ids: Collection[str]) -> Which | None:
+def by_id(ids: Collection[str]) -> Condition | None:
     """The memories with these ids; None without ids."""
-    return Which("m.id = any(%(ids)s)", {"ids": text_array([*ids])}) if ids else None
+    return Condition("m.id = any(%(ids)s)", {"ids": text_array([*ids])}) if ids else None
 
 
-def by_ordinal(docs: Collection[int]) -> Which:
+def by_ordinal(docs: Collection[int]) -> Condition:
     """The memories with these ordinals."""
-    return Which("m.doc = any(%(docs)s::integer[])", {"docs": array_text(docs)})
+    return Condition("m.doc = any(%(docs)s::integer[])", {"docs": array_text(docs)})
 
 
-def matching(filters: Filters, exclude: Exclude = _NOTHING) -> Which:
+def matching(filters: Filters, exclude: Exclude = _NOTHING) -> Condition:
     """The memories that match the filters and are not excluded."""
     values = asdict(filters) | {"not_" + name: value for name, value in asdict(exclude).items()}
     parameters = {name: Jsonb(value) if name == "metadata" else value for name, value in values.items() if value}
-    return Which(_AND.join(_FILTERS[name] for name in parameters) or "true", parameters)
+    return Condition(_AND.join(_FILTERS[name] for name in parameters) or "true", parameters)
 
 
-def seen_by(options: SearchOptions) -> Which:
+def seen_by(options: SearchOptions) -> Condition:
     """The memories that a search may see: matching, created, not expired and not superseded at `as_of` (null: now).
 
-    >>> seen_by(SearchOptions(filters=Filters(kind=["chunk"]), include_superseded=True)).condition
+    >>> seen_by(SearchOptions(filters=Filters(kind=["chunk"]), include_superseded=True)).sql
     '(m.expires_at is null or m.expires_at > now()) and m.kind = any(%(kind)s::text[])'
     """
     as_of: LiteralString = "%(as_of)s::timestamptz"
@@ -72,4 +72,4 @@ def seen_by(options: SearchOptions) -> Which:
     if not options.include_superseded:
         conditions.append(superseded)
     matched = matching(options.filters, options.exclude)
-    return Which(_AND.join([*conditions, matched.condition]), {**matched.parameters, "as_of": options.as_of})
+    return Condition(_AND.join([*conditions, matched.sql]), {**matched.parameters, "as_of": options.as_of})

@@ -92,9 +92,9 @@ async def test_a_memory_updated_meanwhile_is_read_as_it_is_now(
     await trivet.patch("n", "n02", MemoryPatch(text="Boat 2 was sold."))
     by_id, hydrate_by_id = list[list[str]](), memories.hydrate_by_id
 
-    async def counted(conn: Any, ns: int, ids: Sequence[str], which: Any) -> Any:
+    async def counted(conn: Any, ns: int, ids: Sequence[str], condition: Any) -> Any:
         by_id.append(list(ids))
-        return await hydrate_by_id(conn, ns, ids, which)
+        return await hydrate_by_id(conn, ns, ids, condition)
 
     monkeypatch.setattr(memories, "hydrate_by_id", counted)
     async with reader() as begun:

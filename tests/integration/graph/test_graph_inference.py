@@ -170,7 +170,7 @@ async def test_a_premise_that_the_query_may_not_see_proves_nothing(conn: AsyncCo
         assert hidden not in {step.doc for edge in found for step in edge.derivation}
         assert len(followed(found)) == left
     seen = seen_by(SearchOptions(filters=Filters(tags_any=["t1", "t3"])))
-    assert shown(await around(conn, {ANN: 1.0}, rules, eligible=seen.condition, **seen.parameters)) == shown(
+    assert shown(await around(conn, {ANN: 1.0}, rules, eligible=seen.sql, **seen.parameters)) == shown(
         await around(conn, {ANN: 1.0}, rules, eligible="m.doc <> 2")
     )
 

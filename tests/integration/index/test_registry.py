@@ -236,10 +236,10 @@ async def assert_masks(process: Process, name: str) -> None:
             request = SearchRequest(
                 query="q", filters=filters, exclude=exclude, as_of=as_of, include_superseded=superseded
             )
-            which = seen_by(request)
+            condition = seen_by(request)
             rows = await conn.execute(
-                "select m.doc from memory m where m.ns = %(ns)s and " + which.condition + " order by m.doc",
-                {"ns": snapshot.namespace.ns, **which.parameters},
+                "select m.doc from memory m where m.ns = %(ns)s and " + condition.sql + " order by m.doc",
+                {"ns": snapshot.namespace.ns, **condition.parameters},
             )
             _, eligible = snapshot.index.memories.masks(request, now=snapshot.now)
             expected = [doc for (doc,) in await rows.fetchall()]

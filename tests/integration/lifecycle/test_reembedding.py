@@ -235,7 +235,7 @@ async def test_vectors_that_are_not_in_the_index_yet_are_found_and_enter_it(
         ns = (await namespaces.find(conn, "n")).ns
 
         async def found() -> tuple[list[int], int]:
-            hits = await vectors.by_index(conn, ns, query, k=6, which=seen_by(SearchOptions()), ef_search=64)
+            hits = await vectors.by_index(conn, ns, query, k=6, condition=seen_by(SearchOptions()), ef_search=64)
             unindexed = await (await conn.execute("select from memory where ns = %s and not indexed", [ns])).fetchall()
             return [doc for doc, _ in sorted(hits, key=lambda hit: -hit[1])][:6], len(unindexed)
 

@@ -105,7 +105,7 @@ async def test_the_index_finds_a_namespace_among_others(conn: Connection, ns: in
     """Nearly all that exact search finds, whatever the namespace's share of the index."""
     before, found, k = await uses_of_index(conn), 0, 10
     for query in queries(20):
-        rows = await vectors.by_index(conn, ns, HalfVector(query), k=k, which=EVERYTHING, ef_search=64)
+        rows = await vectors.by_index(conn, ns, HalfVector(query), k=k, condition=EVERYTHING, ef_search=64)
         assert len(rows) == k
         stored = unit_vectors(ns, SIZES[ns])
         assert [score for _, score in rows] == pytest.approx([float(stored[doc] @ query) for doc, _ in rows], abs=2e-3)
@@ -130,11 +130,11 @@ async def test_directions_of_namespaces(conn: Connection) -> None:
 @pytest.mark.parametrize("step", [2, 20, 200])
 async def test_a_filter_starves_no_search(conn: Connection, step: int) -> None:
     """All that are eligible are found up to k, if only one in 200 is."""
-    which = seen_by(SearchOptions(filters=Filters(tags_all=[f"every {step}"])))
+    condition = seen_by(SearchOptions(filters=Filters(tags_all=[f"every {step}"])))
     docs = list(range(0, SIZES[LARGE], step))
     for query in queries(5):
         found = await vectors.by_index(
-            conn, LARGE, HalfVector(query), k=40, which=which, ef_search=vectors.breadth(64, 400, 1 / step)
+            conn, LARGE, HalfVector(query), k=40, condition=condition, ef_search=vectors.breadth(64, 400, 1 / step)
         )
         assert len(found) == min(40, len(docs))
         assert {doc for doc, _ in found} <= set(docs)
@@ -145,12 +145,12 @@ async def test_a_filter_starves_no_search(conn: Connection, step: int) -> None:
 async def test_an_exact_look_among_some(conn: Connection) -> None:
     docs = list(range(0, SIZES[LARGE], 7))
     for query in queries(5):
-        found = await vectors.exactly(conn, LARGE, HalfVector(query), k=12, which=by_ordinal(docs))
+        found = await vectors.exactly(conn, LARGE, HalfVector(query), k=12, condition=by_ordinal(docs))
         scores = [score for _, score in found]
         assert scores == sorted(scores, reverse=True)
         assert [doc for doc, _ in found] == exactly(LARGE, query, docs, 12)
-    assert await vectors.exactly(conn, LARGE, HalfVector(query), k=12, which=by_ordinal([])) == []
-    gone = await vectors.exactly(conn, LARGE, HalfVector(query), k=12, which=by_ordinal([SIZES[LARGE], 10_000]))
+    assert await vectors.exactly(conn, LARGE, HalfVector(query), k=12, condition=by_ordinal([])) == []
+    gone = await vectors.exactly(conn, LARGE, HalfVector(query), k=12, condition=by_ordinal([SIZES[LARGE], 10_000]))
     assert gone == []
 
 
@@ -159,7 +159,7 @@ async def test_ties_at_the_cut_go_by_id(conn: Connection) -> None:
     same = unit_vectors(9, 1)[0]
     added = [1_001, 999, 1_000]
     await insert(conn, LARGE, {doc: memory(LARGE, doc, same) for doc in added})
-    found = await vectors.exactly(conn, LARGE, HalfVector(same), k=2, which=by_ordinal(added))
+    found = await vectors.exactly(conn, LARGE, HalfVector(same), k=2, condition=by_ordinal(added))
     assert [doc for doc, _ in found] == [1_000, 1_001]
 
 
@@ -175,5 +175,5 @@ async def test_a_database_with_memories_gets_the_index(empty_database_url: str) 
         await insert(conn, SMALL, {doc: memory(SMALL, doc, vector) for doc, vector in later if doc >= 40})
         await conn.execute(ENTER_ALL)
         for query in queries(5):
-            found = await vectors.by_index(conn, SMALL, HalfVector(query), k=10, which=EVERYTHING, ef_search=64)
+            found = await vectors.by_index(conn, SMALL, HalfVector(query), k=10, condition=EVERYTHING, ef_search=64)
             assert len({doc for doc, _ in found} & set(exactly(SMALL, query, range(SIZES[SMALL]), 10))) >= 9

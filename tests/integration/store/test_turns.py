@@ -275,8 +275,8 @@ def moving_meanwhile(ingest: Ingest, monkeypatch: pytest.MonkeyPatch) -> list[st
     read = locking.versions
     seen: list[str | None] = []
 
-    async def reading(conn: AsyncConnection[Any], ns: int, which: Any) -> Any:
-        known = await read(conn, ns, which)
+    async def reading(conn: AsyncConnection[Any], ns: int, condition: Any) -> Any:
+        known = await read(conn, ns, condition)
         if "b" in known:
             seen.append(known["b"].session_id)
             if len(seen) == 1:
