@@ -87,7 +87,7 @@ def _stated(graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[in
     each_way = min(EACH_WAY, max(1, 2 * most // max(len(entities), 1)))
     ranked: list[tuple[int, int, Stated]] = []
     for place, entity in enumerate(graph.relations.related(entities)):
-        for way in graph.relations.of(entity):
+        for way in graph.relations.of_entity(entity):
             there = (edge for edge in way[: SCANNED * each_way] if is_in_mask(edge.doc, eligible))
             ranked += [(rank, place, edge) for rank, edge in enumerate(islice(there, each_way))]
     ranked.sort()

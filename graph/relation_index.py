@@ -64,7 +64,7 @@ class RelationTable:
         place = bisect_left(self._entities, entity)
         return place < len(self._entities) and bool(self._entities[place] == entity)
 
-    def of(self, entity: int) -> tuple[list[Stated], list[Stated]]:
+    def of_entity(self, entity: int) -> tuple[list[Stated], list[Stated]]:
         """The relations with the entity as source, and those with it as target, ascending."""
         if entity not in self:
             return [], []
@@ -154,7 +154,7 @@ class RelationIndex(Persistent):
             *chain.from_iterable(self._added.get(doc, ()) for doc in docs),
         ]
 
-    def of(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
+    def of_entity(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
         """The relations with the entity as source, and those with it as target, ascending."""
         return self._listed(entity) if self.related([entity]) else ((), ())
 
@@ -162,7 +162,7 @@ class RelationIndex(Persistent):
         """The lists of an entity, which from now on replace the table."""
         ways = self._lists.get(entity)
         if ways is None:
-            ways = self._lists[entity] = self._table.of(entity)
+            ways = self._lists[entity] = self._table.of_entity(entity)
         return ways
 
     def related(self, entities: Collection[int]) -> list[int]:

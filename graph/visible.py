@@ -123,7 +123,7 @@ class VisibleGraph:
         return grouped(stated), is_cut
 
     def _stated(self, entity: int) -> tuple[list[Stated], bool]:
-        ways = self._graph.relations.of(entity)
+        ways = self._graph.relations.of_entity(entity)
         every = chain.from_iterable(islice(way, STATED_SCANNED) for way in ways)
         stated = [each for each in every if is_in_mask(each.doc, self._visible)]
         return list(dict.fromkeys(stated)), any(len(way) > STATED_SCANNED for way in ways)

@@ -40,7 +40,7 @@ class IntentPredictor:
         check_query(text)
         check_storable(text, ("query",))
         models = await self._model_registry.learned(profile.models, embedder)
-        embedding = Embedding(self._embedders.of(models.classifier_embedder), text, stopwatch)
+        embedding = Embedding(self._embedders.get(models.classifier_embedder), text, stopwatch)
         return await self._predicted(text, models.classifier, embedding, stopwatch)
 
     async def _predicted(

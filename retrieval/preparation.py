@@ -232,7 +232,7 @@ class Preparation:
 
     def _embedding_for(self, namespace: Namespace, started: StartedQuery) -> Embedding:
         """The query's embedding by the namespace's embedder; the running one if that is the default."""
-        embedder = self._embedders.of(namespace.settings.embedder)
+        embedder = self._embedders.get(namespace.settings.embedder)
         if embedder is self._embedders.default:
             return started.default_embedding
         return self._embedding(embedder, started.request, started.stopwatch)

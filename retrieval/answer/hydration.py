@@ -55,7 +55,7 @@ class TextReader:
         """Send the statement for likely memories without waiting for its result; call it at most once."""
         if not docs:
             return
-        ordinals = self._slots.ordinals_of([*docs])
+        ordinals = self._slots.to_ordinal_list([*docs])
         self._pending = await memories.hydrate(await self._connection(), self._ns, ordinals)
         self._stack.push_async_callback(self._pending.drop)
         self._likely = frozenset(ordinals)
@@ -66,7 +66,7 @@ class TextReader:
         Returns None for a memory that was deleted or must not be shown: it has expired, or is excluded or in the
         conversation.
         """
-        ordinals = self._slots.ordinals_of(docs)
+        ordinals = self._slots.to_ordinal_list(docs)
         if self._pending is not None and self._prefetched is None:
             self._prefetched = Hydrated(await self._pending.rows())
         others = [ordinal for ordinal in ordinals if ordinal not in self._likely]

@@ -81,7 +81,7 @@ async def _candidates(pool: Pool, answer: Answer, found: Sequence[RankedMemory])
         rows = await reader.read(others, memories.ids.get(np.array(others, np.int64))) if others else []
         read = {doc: row for doc, row in zip(others, rows, strict=True) if row is not None}
     docs = [*{each.doc: None for each in found} | read]  # a needed turn may be among those found
-    ordinals = memories.slots.ordinals_of(docs)
+    ordinals = memories.slots.to_ordinal_list(docs)
     shared = _shared_entities(answer.index.graph, docs)
     placed: Parameters = {"ns": answer.namespace.ns, "docs": array_text(ordinals)}
     named: Parameters = {"ns": answer.namespace.ns, "entities": array_text(shared)}

@@ -129,7 +129,7 @@ async def select_above_noise(
         rankings = cut_noise(every, query.profile, enough=limits.wanted, identified=ordering.identified)
     while True:
         with query.stopwatch.span("fuse"):
-            order = ordering.of(rankings)
+            order = ordering.order(rankings)
         if query.pack is not None:
             terms = query.snapshot.index.memories.length.values
             limits = limits.filling(query.pack, terms[ordering.candidates.docs_of(order, len(order.numbers))])

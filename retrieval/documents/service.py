@@ -72,7 +72,7 @@ class DocumentService:
         """
         async with self._pool.connection() as conn:
             found = await namespaces.find_or_new(conn, namespace)
-        count = self._embedders.of(found.settings.embedder).count_pieces
+        count = self._embedders.get(found.settings.embedder).count_pieces
         count("")  # fails here if at all, as it must not fail while a text is split
         return DocumentSplitter(count)
 

@@ -35,7 +35,7 @@ class Embedders:
         self._others = others
         self._opened: dict[EmbedderName, CachedEmbedder] = {}
 
-    def of(self, name: EmbedderName) -> CachedEmbedder:
+    def get(self, name: EmbedderName) -> CachedEmbedder:
         """The embedder with that name; one that cannot be used raises the reason for every text."""
         if name == DEFAULT_EMBEDDER:
             return self.default

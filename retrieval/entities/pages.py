@@ -73,7 +73,7 @@ async def aliases_of(view: EntityView, entity: StoredEntity, merged: Sequence[St
     family = [entity.entity, *(each.entity for each in merged)]
     names = [each.name for each in merged]
     for name, docs in await entities.aliases(view.conn, view.ns, family, limit=MAX_ALIASES):
-        slots = view.snapshot.index.memories.slots.of(docs[docs != BY_HAND])
+        slots = view.snapshot.index.memories.slots.from_ordinals(docs[docs != BY_HAND])
         if BY_HAND in docs or in_mask(slots, view.seen.eligible).any():
             names.append(name)
     return sorted(set(names) - {entity.name})
@@ -89,14 +89,14 @@ def _after(
     if match is None:
         raise InvalidInput("is not a cursor that an earlier page gave", loc=("cursor",))
     time, ordinal = map(int, match.groups())
-    ordinals = view.snapshot.index.memories.slots.ordinals(docs.copy())
+    ordinals = view.snapshot.index.memories.slots.to_ordinals(docs.copy())
     after: NDArray[np.int64] = docs[(created < time) | ((created == time) & (ordinals < ordinal))]
     return after
 
 
 def _cursor(view: EntityView, doc: int) -> str:
     memories_ = view.snapshot.index.memories
-    return f"{memories_.created.values[doc]}.{memories_.slots.ordinals_of([doc])[0]}"
+    return f"{memories_.created.values[doc]}.{memories_.slots.to_ordinal_list([doc])[0]}"
 
 
 def _facts(view: EntityView, docs: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -108,7 +108,7 @@ def _facts(view: EntityView, docs: NDArray[np.int64]) -> NDArray[np.int64]:
 
 async def _read(view: EntityView, entity: StoredEntity, docs: NDArray[np.int64]) -> dict[int, EntityMemory]:
     """Memories by slot; those deleted meanwhile are absent."""
-    ordinals = view.snapshot.index.memories.slots.ordinals_of(docs.tolist())
+    ordinals = view.snapshot.index.memories.slots.to_ordinal_list(docs.tolist())
     pending = await memories.hydrate(view.conn, view.ns, ordinals)
     hydrated = Hydrated(await pending.rows())
     language = view.snapshot.namespace.settings.language

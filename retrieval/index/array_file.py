@@ -51,7 +51,7 @@ class Extended(NamedTuple):
     unset: Any
 
     @classmethod
-    def of(cls, array: NDArray[Any] | Extended) -> Extended:
+    def from_array(cls, array: NDArray[Any] | Extended) -> Extended:
         """Wrap an array that is not extended."""
         return array if isinstance(array, Extended) else cls(array, len(array), 0)
 
@@ -96,7 +96,7 @@ def write(path: Path, about: bytes, arrays: Mapping[str, FileArray]) -> None:
     """
     specs, offset = [], 0
     for name, given in arrays.items():
-        array = Extended.of(given)
+        array = Extended.from_array(given)
         offset += -offset % _ALIGNMENT
         specs.append(ArraySpec(name, array.array.dtype.str, array.shape, offset))
         offset += array.nbytes
@@ -118,7 +118,7 @@ def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, FileArray
     end = 0
     for spec in specs:
         yield bytes(spec.offset - end)
-        array = Extended.of(arrays[spec.name])
+        array = Extended.from_array(arrays[spec.name])
         yield from array.parts()
         end = spec.offset + array.nbytes
 

@@ -135,7 +135,7 @@ class Columns(Persistent):
 
     def put(self, row: Sequence[Any]) -> NDArray[np.int64]:
         """Add or replace memories, given a row of `COLUMNS`; returns their slots."""
-        docs = self.slots.of(integers(row[0]))
+        docs = self.slots.from_ordinals(integers(row[0]))
         if not docs.size:
             return docs
         if docs.min() == NO_SLOT:
@@ -185,7 +185,7 @@ class Columns(Persistent):
 
     def link(self, docs: bytes | None, previous: bytes | None, next_: bytes | None) -> None:
         """Set the neighbours of turns, including neighbours that are not yet loaded."""
-        turns, *neighbours = (self.slots.of(integers(each)) for each in (docs, previous, next_))
+        turns, *neighbours = (self.slots.from_ordinals(integers(each)) for each in (docs, previous, next_))
         self.ensure(1 + max(int(links.max(initial=NONE)) for links in neighbours))
         for column, links in zip((self.previous, self.next), neighbours, strict=True):
             column.put(turns, links)

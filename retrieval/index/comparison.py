@@ -78,7 +78,7 @@ async def differences(conn: Connection, index: NamespaceIndex, namespace: Namesp
     read are ignored.
     """
     _, _, ordinals = await namespace_index.read_slots(conn, namespace)
-    held = index.memories.slots.ordinals(np.flatnonzero(index.memories.alive.values))
+    held = index.memories.slots.to_ordinals(np.flatnonzero(index.memories.alive.values))
     by_hand = await rows.read(conn, index.ns, [ENTITIES], since=None)
     differing = Counter(
         {
@@ -140,7 +140,7 @@ def _masks(
 ) -> Iterator[tuple[str, Mask]]:
     """For each part of an index, a mask of the memories, by ascending ordinals, that differ from what was read."""
     slots = index.memories.slots
-    docs = slots.of(ordinals)
+    docs = slots.from_ordinals(ordinals)
     expected = Columns(Slots(ordinals, given_out=int(ordinals[-1]) + 1))
     expected_docs = expected.put(read.columns)
     yield "columns", _columns(index.memories, docs, expected, expected_docs)
@@ -174,7 +174,7 @@ def _neighbours(
     differs, turns = np.zeros(len(docs), np.bool_), np.searchsorted(ordinals, integers(links[0]))
     for column, linked in zip((memories.previous, memories.next), links[1:], strict=True):
         neighbours = np.full(len(docs), NO_SLOT, np.int64)
-        neighbours[turns] = memories.slots.of(integers(linked))
+        neighbours[turns] = memories.slots.from_ordinals(integers(linked))
         differs |= column[docs] != neighbours
     return differs
 

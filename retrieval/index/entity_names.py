@@ -72,7 +72,7 @@ class EntityNames(Persistent):
             _, firsts = np.unique(given.entities.ids, return_index=True)
             entities = given.entities.take(firsts)
             self._put(entities, self._codes(entities.ids))
-            self._aliases.put(given.keys, given.entities.ids, slots.of(given.docs))
+            self._aliases.put(given.keys, given.entities.ids, slots.from_ordinals(given.docs))
 
     def put_by_hand(self, given: Aliases, slots: Slots) -> None:
         """Replace the aliases that callers gave by hand."""
@@ -98,7 +98,7 @@ class EntityNames(Persistent):
 
     def aliases_of(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
         """The aliases given by these memories: alias, entity and slot."""
-        return self._aliases.of(docs)
+        return self._aliases.given_by(docs)
 
     @property
     def is_consistent(self) -> bool:
@@ -256,7 +256,7 @@ class _AliasTable(Persistent):
             if counts and self._keys[number] == keys[position]:
                 yield keys[position], int(self._entities[number])
 
-    def of(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
+    def given_by(self, docs: Collection[int]) -> set[tuple[str, int, int]]:
         """The aliases given by these memories, or `BY_HAND`, as (alias, entity, slot)."""
         numbers = np.isin(self._docs[: len(self._keys)], [*docs]).nonzero()[0]
         entities, given = self._entities[numbers].tolist(), self._docs[numbers].tolist()
@@ -269,7 +269,7 @@ async def read_names(conn: Connection, ns: int, slots: Slots, *, roots: Collecti
     async for some in read_kept(conn, ns, parts=parts):
         await asyncio.to_thread(names.put, some, roots)  # searches continue meanwhile
     [row] = await fetch(conn, ALIASES, {"ns": ns}, binary=True)
-    await asyncio.to_thread(names.put_aliases, Aliases.of(*row), slots)
+    await asyncio.to_thread(names.put_aliases, Aliases.from_columns(*row), slots)
     return names
 
 

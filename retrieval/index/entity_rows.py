@@ -62,7 +62,7 @@ class Entities(NamedTuple):
     are_names: Sequence[bool]
 
     @classmethod
-    def of(cls, ids: bytes | None, *columns: Any) -> Entities:
+    def from_columns(cls, ids: bytes | None, *columns: Any) -> Entities:
         """Decode the columns of `NAMES`, which are all None if there are no rows."""
         keys, names, are_names = (column or () for column in columns)
         return cls(integers(ids, ">i8"), keys, names, are_names)
@@ -86,9 +86,9 @@ class Aliases(NamedTuple):
     entities: Entities
 
     @classmethod
-    def of(cls, keys: list[str] | None, docs: list[int] | None, *entities: Any) -> Aliases:
+    def from_columns(cls, keys: list[str] | None, docs: list[int] | None, *entities: Any) -> Aliases:
         """Decode the columns of `ALIASES`, which are all None if there are no rows."""
-        return cls(keys or (), np.array(docs or (), np.int64), Entities.of(*entities))
+        return cls(keys or (), np.array(docs or (), np.int64), Entities.from_columns(*entities))
 
     def given_by(self, docs: Collection[int]) -> Aliases:
         """The aliases given by these memories."""
@@ -100,7 +100,7 @@ class Aliases(NamedTuple):
 
     def rows(self, slots: Slots) -> set[tuple[str, int, int]]:
         """Each alias with its entity and the slot of the memory, or `BY_HAND`."""
-        return {*zip(self.keys, self.entities.ids.tolist(), slots.of(self.docs).tolist(), strict=True)}
+        return {*zip(self.keys, self.entities.ids.tolist(), slots.from_ordinals(self.docs).tolist(), strict=True)}
 
 
 class NameRow(NamedTuple):
@@ -120,4 +120,4 @@ async def read_kept(conn: Connection, ns: int, *, parts: int) -> AsyncIterator[E
     """The entities of a whole namespace to keep, except those of aliases, with `parts` statements."""
     for least, most in id_ranges(parts):
         [row] = await fetch(conn, _SOME, {"ns": ns, "least": least, "most": most}, binary=True)
-        yield Entities.of(*row)
+        yield Entities.from_columns(*row)

@@ -173,7 +173,7 @@ class _CheckExtras:
             index.terms.put(fetched, self._missing, additions=self._additions)
             index.terms.shrink(spare=self.terms)
         for metadata, matches in zip(self._unknown, found, strict=True):
-            docs = index.memories.slots.of(np.array([doc for (doc,) in matches], np.int64))
+            docs = index.memories.slots.from_ordinals(np.array([doc for (doc,) in matches], np.int64))
             index.keep_metadata(metadata, docs[docs != NO_SLOT], changed=index.changed)
 
 

@@ -141,7 +141,7 @@ class NamespaceIndex(Persistent):
 
     def withdraw(self, ordinals: Sequence[int]) -> None:
         """Forget all data of some memories; no search may be running."""
-        slots = self.memories.slots.of(np.array(ordinals, np.int64))
+        slots = self.memories.slots.from_ordinals(np.array(ordinals, np.int64))
         docs = slots[(slots != NO_SLOT) & (slots < len(self.memories.alive.values))]
         self.memories.remove(docs.tolist())
         self.graph.remove(docs.tolist())
@@ -254,9 +254,9 @@ async def read_slots(conn: Connection, namespace: Namespace) -> tuple[Slots, int
 def by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tuple[NarrowEdges, Iterable[Stated]]:
     """Edges and relations with slots instead of ordinals."""
     entities, docs, weights = edges
-    stated_in = slots.of(np.array([relation.doc for relation in relations], np.int64)).tolist()
+    stated_in = slots.from_ordinals(np.array([relation.doc for relation in relations], np.int64)).tolist()
     placed = (relation._replace(doc=doc) for relation, doc in zip(relations, stated_in, strict=True))
-    return (entities, slots.of(docs), weights), placed
+    return (entities, slots.from_ordinals(docs), weights), placed
 
 
 async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequence[int], read: MemoryRows) -> bool:
@@ -268,10 +268,10 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
     which it has no slot, or too many memories mention merged entities.
     """
     memories, ordinals = index.memories, np.array([doc for doc in changed if doc != ENTITIES], np.int64)
-    slots = memories.slots.of(ordinals)
+    slots = memories.slots.from_ordinals(ordinals)
     if slots.max(initial=NO_SLOT) > len(memories.alive.values) + index.max_incremental:
         return False
-    existing = memories.slots.of(integers(read.columns[0]))
+    existing = memories.slots.from_ordinals(integers(read.columns[0]))
     if (existing == NO_SLOT).any():
         return False
     roots = read.roots if ENTITIES in changed else index.roots
@@ -282,14 +282,14 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
         return False
     moved_edges = None
     if mentioning.size:
-        moved_edges = await read_edges(conn, index.ns, memories.slots.ordinals_of(mentioning.tolist()), roots=roots)
+        moved_edges = await read_edges(conn, index.ns, memories.slots.to_ordinal_list(mentioning.tolist()), roots=roots)
     index.roots = roots
     if ENTITIES in changed:
         index.names.put_by_hand(read.aliases.given_by([BY_HAND]), memories.slots)
     new = {*existing[~in_mask(existing, memories.alive.values)].tolist()}
     memories.take(read.columns, read.links)
     index.names.put(read.names, read.roots.values())
-    index.names.put_aliases(read.aliases.given_by(memories.slots.ordinals_of([*new])), memories.slots)
+    index.names.put_aliases(read.aliases.given_by(memories.slots.to_ordinal_list([*new])), memories.slots)
     linked = {*existing.tolist()} if ENTITIES in changed else new  # known memories may now mention other entities
     if linked:
         edges, relations = by_slot(memories.slots, *unified(read.edges, read.relations, index.roots))
@@ -298,7 +298,7 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
         index.graph.add(edges, (each for each in relations if each.doc in linked), linked)
     if new:
         unpacked = [doc for doc in sorted(new) if not index.terms.knows(doc)]
-        bags = [read.bags[doc] for doc in memories.slots.ordinals_of(unpacked) if doc in read.bags]
+        bags = [read.bags[doc] for doc in memories.slots.to_ordinal_list(unpacked) if doc in read.bags]
         if len(bags) == len(unpacked):
             index.terms.add(unpacked, bags)
         else:  # compacted meanwhile

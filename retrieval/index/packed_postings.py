@@ -38,7 +38,7 @@ class PackedPostings(NamedTuple):
     docs: NDArray[np.int32]
     tfs: NDArray[np.uint16]
 
-    def of(self, terms: Sequence[int]) -> Iterator[PostingArrays]:
+    def postings_of(self, terms: Sequence[int]) -> Iterator[PostingArrays]:
         """The postings of each term, by slot."""
         wanted = np.array(terms, np.int64)
         places = self.terms.searchsorted(wanted)
@@ -89,7 +89,7 @@ async def pack(conn: Connection, ns: int, slots: Slots, known: NDArray[np.bool_]
 
 def of_known(table: PostingTable, slots: Slots, known: NDArray[np.bool_]) -> PostingTable:
     """The postings of the memories in a mask by slot, with slots instead of ordinals."""
-    docs = slots.of(table.docs)
+    docs = slots.from_ordinals(table.docs)
     return PostingTable(table.terms, docs.astype(np.int32, copy=False), table.tfs).only(in_mask(docs, known))
 
 

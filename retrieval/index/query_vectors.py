@@ -62,7 +62,7 @@ class QueryVectors:
         kept, ns, slots = self._index.vectors, self._index.ns, self._index.memories.slots
         version, generation = kept.version, self._index.generation
         async with self._pool.connection() as conn:
-            found = slotted(slots, await vectors.read(conn, ns, slots.ordinals_of(missing), generation=generation))
+            found = slotted(slots, await vectors.read(conn, ns, slots.to_ordinal_list(missing), generation=generation))
             gone = sorted(set(missing).difference(found.docs.tolist()))
             ids = self._index.memories.ids.get(np.array(gone, np.int64))
             moved = await vectors.read_moved(conn, ns, gone, ids, generation=generation) if gone else None

@@ -164,7 +164,7 @@ class IndexRegistry:
             return
         async with self._pool.connection() as conn, one_snapshot(conn):
             tables = [table async for table in read_all(conn, index.ns, memories=index.memories.count)]
-        index.terms.vocabulary = Vocabulary.of(np.concatenate([table.terms for table in tables]))
+        index.terms.vocabulary = Vocabulary.from_terms(np.concatenate([table.terms for table in tables]))
 
     def loaded(self) -> list[LoadedIndex]:
         """The loaded indexes, most recently used first."""
@@ -263,7 +263,7 @@ class IndexRegistry:
             version = index.vectors.version
             try:
                 async with self._pool.connection() as conn:
-                    ordinals = index.memories.slots.ordinals(missing).tolist()
+                    ordinals = index.memories.slots.to_ordinals(missing).tolist()
                     found = await vectors.read(conn, index.ns, ordinals, generation=index.generation)
             except VectorsReplaced:  # the next check drops the index
                 return
@@ -388,10 +388,10 @@ async def _take_over_vectors(conn: Connection, name: str, former: NamespaceIndex
     if changed is None or index.ns != former.ns or index.generation != former.generation:
         return
     slots, former_slots = index.memories.slots, former.memories.slots
-    ordinals = slots.ordinals(np.flatnonzero(index.memories.alive.values))
+    ordinals = slots.to_ordinals(np.flatnonzero(index.memories.alive.values))
     ordinals = np.setdiff1d(ordinals, changed, assume_unique=True)
-    ordinals = ordinals[former_slots.of(ordinals) != NO_SLOT]
+    ordinals = ordinals[former_slots.from_ordinals(ordinals) != NO_SLOT]
     for first in range(0, ordinals.size, namespace_index.MEMORIES_AT_ONCE):
         some = ordinals[first : first + namespace_index.MEMORIES_AT_ONCE]
-        index.vectors.take_over(slots.of(some), former.vectors, former_slots.of(some))
+        index.vectors.take_over(slots.from_ordinals(some), former.vectors, former_slots.from_ordinals(some))
         await asyncio.sleep(0)  # let other queries run

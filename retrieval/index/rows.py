@@ -108,8 +108,8 @@ class MemoryRows(NamedTuple):
             edges_of(*mentions),
             [Stated(*each) for each in transposed(relations)],
             dict(transposed(merges)),
-            Entities.of(*names),
-            Aliases.of(*aliases),
+            Entities.from_columns(*names),
+            Aliases.from_columns(*aliases),
             {doc: (np.frombuffer(terms, "<i8"), np.frombuffer(tfs, "<u2")) for doc, terms, tfs in transposed([*sent])},
         )
 

@@ -51,7 +51,7 @@ class Slots(Persistent):
         """Whether each slot equals its ordinal."""
         return not self._offset
 
-    def of(self, ordinals: NDArray[Any]) -> NDArray[Any]:
+    def from_ordinals(self, ordinals: NDArray[Any]) -> NDArray[Any]:
         """The slots of ordinals, `NO_SLOT` for one without; may return its argument, so do not modify the result."""
         if self.are_ordinals:
             return ordinals
@@ -64,7 +64,7 @@ class Slots(Persistent):
             slots[early] = np.where(is_listed, places, NO_SLOT)
         return slots
 
-    def ordinals(self, slots: NDArray[Any]) -> NDArray[Any]:
+    def to_ordinals(self, slots: NDArray[Any]) -> NDArray[Any]:
         """The ordinals of valid slots; may return its argument, so do not modify the result."""
         if self.are_ordinals:
             return slots
@@ -73,9 +73,9 @@ class Slots(Persistent):
         ordinals[early] = self._listed[slots[early]]
         return ordinals
 
-    def ordinals_of(self, slots: Sequence[int]) -> Sequence[int]:
-        """`ordinals` for a short list."""
-        ordinals: list[int] = self.ordinals(np.array(slots, np.int64)).tolist()
+    def to_ordinal_list(self, slots: Sequence[int]) -> Sequence[int]:
+        """`to_ordinals` for a short list."""
+        ordinals: list[int] = self.to_ordinals(np.array(slots, np.int64)).tolist()
         return ordinals
 
 
@@ -135,4 +135,4 @@ class GrowableArray(Persistent):
 
 def slotted(slots: Slots, stored: Stored) -> Stored:
     """Vectors read by ordinal, converted to slots; every ordinal must have one."""
-    return stored._replace(docs=slots.of(stored.docs), turns=slots.of(stored.turns))
+    return stored._replace(docs=slots.from_ordinals(stored.docs), turns=slots.from_ordinals(stored.turns))

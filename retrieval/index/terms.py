@@ -96,7 +96,7 @@ class Vocabulary(NamedTuple):
     starts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, terms: NDArray[np.int64]) -> Vocabulary:
+    def from_terms(cls, terms: NDArray[np.int64]) -> Vocabulary:
         """The vocabulary of some postings, given the term of each."""
         distinct, counts = np.unique(terms, return_counts=True)
         return cls(distinct, np.concatenate([[0], counts.cumsum()]))
@@ -161,7 +161,7 @@ class TermCache:
         """The terms that must be fetched; packed ones are decoded instead."""
         missing = [term for term in terms if term not in self._cached]
         if missing and self.packed is not None:
-            for term, (docs, tfs) in zip(missing, self.packed.of(missing), strict=True):
+            for term, (docs, tfs) in zip(missing, self.packed.postings_of(missing), strict=True):
                 self._cached[term] = _Cached(self._of_alive(docs, tfs), 0, len(self._removed))
             self.shrink(spare=terms)
             return []
@@ -195,7 +195,7 @@ class TermCache:
     def occurrences(self, terms: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many memories have each of some terms, deleted ones included; without a vocabulary, of those added."""
         added = self._added.table.terms
-        counts = Vocabulary.of(added[np.isin(added, terms)]).occurrences(terms)
+        counts = Vocabulary.from_terms(added[np.isin(added, terms)]).occurrences(terms)
         return counts if self.vocabulary is None else counts + self.vocabulary.occurrences(terms)
 
     def put(self, fetched: Mapping[int, PostingArrays], terms: Collection[int], *, additions: int) -> None:
@@ -206,7 +206,7 @@ class TermCache:
         nothing = np.empty(0, np.int32), np.empty(0, np.uint16)
         for term in terms:
             ordinals, tfs = fetched.get(term, nothing)
-            postings = self._of_alive(self._columns.slots.of(ordinals), tfs)
+            postings = self._of_alive(self._columns.slots.from_ordinals(ordinals), tfs)
             self._cached[term] = _Cached(postings, additions, len(self._removed))
 
     def postings(self, terms: Iterable[int]) -> Postings:

@@ -46,7 +46,7 @@ class Analyser:
         missing = [draft for draft in drafts if draft.id not in embeddings]
         # The embedder releases the GIL while it computes.
         made, analyses = await asyncio.gather(
-            self._embedders.of(settings.embedder).embed_documents([embedded_text(draft.input) for draft in missing]),
+            self._embedders.get(settings.embedder).embed_documents([embedded_text(draft.input) for draft in missing]),
             self._analyses(drafts, settings.language),
         )
         embeddings = {**embeddings, **{draft.id: row for draft, row in zip(missing, made, strict=True)}}

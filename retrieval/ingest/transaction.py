@@ -75,7 +75,7 @@ async def store(
     """
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
-    written, locks = {item.id: item for item in analysed}, _Locks.of(analysed, before)
+    written, locks = {item.id: item for item in analysed}, _Locks.for_change(analysed, before)
     numbered = dict(zip(written, docs, strict=True))
     async with conn.transaction():
         await namespaces.hold_for_write(conn, namespace)
@@ -122,7 +122,7 @@ async def replace_document(
     """
     ns = namespace.ns
     docs = await namespaces.allocate_docs(conn, namespace, len(analysed))
-    written, locks = [item.id for item in analysed], _Locks.of(analysed, before)
+    written, locks = [item.id for item in analysed], _Locks.for_change(analysed, before)
     locks.sessions.add(sessions.session_name(document_id))
     async with conn.transaction():
         await namespaces.hold_for_write(conn, namespace)
@@ -153,7 +153,7 @@ async def delete(conn: Connection, name: str, condition: Condition | None) -> in
         ns = (await namespaces.find(conn, name)).ns
         await namespaces.hold(conn, ns)
         known = await locking.versions(conn, ns, condition)
-        locks = _Locks.of((), known.values())
+        locks = _Locks.for_change((), known.values())
         await locks.take(conn, ns, written=())
         await locking.lock(conn, ns, by_id(known.keys() | locks.superseded))
         now = await locking.versions(conn, ns, condition)  # a changed memory may no longer match
@@ -170,7 +170,7 @@ class _Locks(NamedTuple):
     superseded: set[str]
 
     @classmethod
-    def of(cls, analysed: Iterable[NewMemory], before: Iterable[MemoryVersion]) -> _Locks:
+    def for_change(cls, analysed: Iterable[NewMemory], before: Iterable[MemoryVersion]) -> _Locks:
         """The locks for memories as they are written, and as they were before."""
         now = [item.input for item in analysed]
         return cls(

@@ -116,7 +116,7 @@ class PartialReader:
                     snapshot = replace(snapshot, postings=outcome)
                 elif isinstance(outcome, np.ndarray):  # read later than `begun`: leave out memories added since
                     async with self._pool.connection() as conn:
-                        near = snapshot.index.memories.slots.of(outcome)
+                        near = snapshot.index.memories.slots.from_ordinals(outcome)
                         await _read(conn, snapshot, near[np.isin(near, begun.docs)])
             return snapshot, degraded
         finally:
@@ -152,7 +152,7 @@ async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest,
     [(next_doc, now, *sent)] = found
     ordinals, *of_memories = map(np.frombuffer, [part or b"" for part in sent], (">i4", ">i4", ">i8", "?", "?"))
     slots = Slots(ordinals.astype(np.int64), given_out=next_doc)
-    docs, known = slots.of(ordinals.astype(np.int64)), Columns(slots)
+    docs, known = slots.from_ordinals(ordinals.astype(np.int64)), Columns(slots)
     known.ensure(slots.count)
     visible, eligible = np.zeros((2, len(known.alive.values)), np.bool_)
     for column, values in zip((known.length.values, known.created.values, visible, eligible), of_memories, strict=True):
@@ -174,7 +174,7 @@ async def _postings(
     rows = await fetch(conn, postings.FETCH_TERMS, scope, binary=True)
     found = {}
     for term, (ordinals, tfs) in postings.decode_terms(rows, terms).items():
-        docs = known.slots.of(ordinals)
+        docs = known.slots.from_ordinals(ordinals)
         if (is_listed := np.isin(docs, begun.docs)).any():
             docs = docs[is_listed]
             found[term] = TermPostings(docs, tfs[is_listed], known.length.values[docs])
@@ -199,4 +199,4 @@ async def _read(conn: Connection, snapshot: NamespaceSnapshot, slots: NDArray[np
     """Read the columns of the memories at these slots that are not yet loaded."""
     known = snapshot.index.memories
     if (unread := slots[~known.alive.values[slots]]).size:
-        await columns.read(conn, snapshot.index.ns, known, known.slots.ordinals(unread).tolist())
+        await columns.read(conn, snapshot.index.ns, known, known.slots.to_ordinals(unread).tolist())

@@ -102,10 +102,10 @@ class VectorRetriever:
                 )
             if len(found) < min(query.fan_out, count):
                 plan.append("exact")
-                condition = by_ordinal(slots.ordinals(np.flatnonzero(eligible)).tolist())
+                condition = by_ordinal(slots.to_ordinals(np.flatnonzero(eligible)).tolist())
                 found = await stored_vectors.exactly(conn, index.ns, embedding, k=query.fan_out, condition=condition)
             await stored_vectors.check_generation(conn, index.ns, index.generation)
-        docs = slots.of(np.array([doc for doc, _ in found], np.int64))
+        docs = slots.from_ordinals(np.array([doc for doc, _ in found], np.int64))
         scores = np.array([score for _, score in found], np.float64)
         known = in_mask(docs, eligible)  # the database may return memories added since the index was brought up to date
         return docs[known], scores[known], {**details, "plan": ", then ".join(plan)}

@@ -92,7 +92,7 @@ class OutdatedMemories:
         every = frozenset[int]().union(*terms.values())
         snapshot = await self._indexes.current(name, lambda _: [*every])
         columns = snapshot.index.memories
-        slots = columns.slots.of(np.array([each.doc for each in stored], np.int64)).tolist()
+        slots = columns.slots.from_ordinals(np.array([each.doc for each in stored], np.int64)).tolist()
         statements = {
             slot: each
             for each, slot in zip(stored, slots, strict=True)

@@ -99,7 +99,7 @@ class Reembedding:
             report(done, total)
 
         async with self._jobs.following(progress):
-            embedder = self._embedders.of(name)
+            embedder = self._embedders.get(name)
             model = await _identity(embedder, name)
             async with self._pool.connection() as conn:
                 total, done = await reembedding.count(conn, namespace.ns, model)

@@ -37,7 +37,7 @@ class Ordering(NamedTuple):
     min_relevance: float | None
     identified: frozenset[int]
 
-    def of(self, rankings: Mapping[Leg, LegRanking]) -> RankedCandidates:
+    def order(self, rankings: Mapping[Leg, LegRanking]) -> RankedCandidates:
         """The candidates in these rankings, each a prefix of the leg's full ranking."""
         candidates, rescored, least = self.candidates, self.rescored, self.min_relevance
         order = candidates.rank(candidates.fuse(rankings, self.weights, rrf_k=self.rrf_k), rescored)

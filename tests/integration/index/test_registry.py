@@ -88,7 +88,7 @@ class Process:
         known = QueryVectors(self.pool, snapshot.index)
         await known.read(docs)
         there = [doc for doc, place in zip(docs, known.rows_of(docs).tolist(), strict=True) if place >= 0]
-        ordinals = list(snapshot.index.memories.slots.ordinals_of(there))
+        ordinals = list(snapshot.index.memories.slots.to_ordinal_list(there))
         return ordinals, known.context_vectors[known.rows_of(there)], known.text_vectors[known.rows_of(there)]
 
     async def skip(self, ordinals: int, name: str = "n") -> None:
@@ -135,9 +135,9 @@ def columns_of(memories: Columns) -> dict[str, object]:
         strings = (memories.kinds, memories.speakers, memories.sessions, memories.documents, memories.titles)
         [tags] = memories.tags.get(np.array([doc]))
         known[id_] = (
-            *memories.slots.ordinals_of([doc]),
+            *memories.slots.to_ordinal_list([doc]),
             *(column[doc].item() for column in numbers),
-            *(memories.slots.ordinals_of([link[doc].item()])[0] if link[doc] != NONE else None for link in links),
+            *(memories.slots.to_ordinal_list([link[doc].item()])[0] if link[doc] != NONE else None for link in links),
             *(text for column in strings for text in column.get(np.array([doc]))),
             tags and json.loads(tags),
         )
@@ -153,14 +153,18 @@ def graph_of(graph: Adjacency, memories: Columns, entities: Sequence[int]) -> di
 
     def rows_of(edges: Sequence[Any]) -> list[tuple[Any, ...]]:
         of, slots, weights = edges
-        return list(zip(of.tolist(), memories.slots.ordinals(slots).tolist(), weights.tolist(), strict=True))
+        return list(zip(of.tolist(), memories.slots.to_ordinals(slots).tolist(), weights.tolist(), strict=True))
 
     return {
         "mentions": graph.mentions(numbers, cap=every).tolist(),
         "latest": rows_of(latest_edges(graph, numbers, eligible, scanned=every, most=every)),
         "weightiest": sorted(rows_of(weightiest_edges(graph, docs, most=every))),
         "relations": [
-            [(each[:3], *memories.slots.ordinals_of([each.doc])) for way in graph.relations.of(entity) for each in way]
+            [
+                (each[:3], *memories.slots.to_ordinal_list([each.doc]))
+                for way in graph.relations.of_entity(entity)
+                for each in way
+            ]
             for entity in entities
         ],
     }
@@ -170,7 +174,7 @@ def postings_of(found: Postings, slots: Slots) -> dict[object, object]:
     return {
         "memories": (found.memories, found.length),
         **{
-            term: (slots.ordinals(each.docs).tolist(), each.tfs.tolist(), each.lengths.tolist())
+            term: (slots.to_ordinals(each.docs).tolist(), each.tfs.tolist(), each.lengths.tolist())
             for term, each in found.terms.items()
         },
     }
@@ -182,7 +186,7 @@ def names_of(index: NamespaceIndex, entities: Sequence[int]) -> dict[str, object
     aliases = index.names.aliases_of(np.flatnonzero(index.memories.alive.values).tolist())
     return {
         "shown otherwise": {entity: row for entity, row in rows.items() if row.is_name or row.name},
-        "aliases": {(alias, entity, *slots.ordinals_of([doc])) for alias, entity, doc in aliases},
+        "aliases": {(alias, entity, *slots.to_ordinal_list([doc])) for alias, entity, doc in aliases},
         "consistent": index.names.is_consistent,
     }
 
@@ -243,7 +247,7 @@ async def assert_masks(process: Process, name: str) -> None:
             )
             _, eligible = snapshot.index.memories.masks(request, now=snapshot.now)
             expected = [doc for (doc,) in await rows.fetchall()]
-            found = snapshot.index.memories.slots.ordinals(np.flatnonzero(eligible)).tolist()
+            found = snapshot.index.memories.slots.to_ordinals(np.flatnonzero(eligible)).tolist()
             assert found == expected, request
 
 

@@ -151,7 +151,7 @@ async def test_what_is_read_anew_keeps_the_vectors_that_were_here(
     after = await settled(process, before)
     assert max(lengths(after)) < 4 * LATE_ORDINALS
     alive = np.flatnonzero(after.memories.alive.values)
-    by_id = dict(zip(after.memories.ids.get(alive), after.memories.slots.ordinals(alive).tolist(), strict=True))
+    by_id = dict(zip(after.memories.ids.get(alive), after.memories.slots.to_ordinals(alive).tolist(), strict=True))
     assert fetched
     assert not set(fetched) & {by_id[f"m{at}"] for at in range(55) if at % 3}
     monkeypatch.undo()

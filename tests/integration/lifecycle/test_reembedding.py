@@ -65,10 +65,10 @@ class Mirrored:
 @pytest.fixture
 async def mirrored(trivet: Trivet, monkeypatch: pytest.MonkeyPatch) -> Mirrored:
     """Stands in for the multilingual embedder, in every process; `n` has memories by the default one."""
-    embedder, of = Mirrored(trivet), Embedders.of
+    embedder, get = Mirrored(trivet), Embedders.get
     cached = CachedEmbedder(embedder, max_entries=0, max_age_s=0)
     monkeypatch.setattr(multilingual, "is_installed", lambda: True)
-    monkeypatch.setattr(Embedders, "of", lambda self, name: cached if name == OTHER.embedder else of(self, name))
+    monkeypatch.setattr(Embedders, "get", lambda self, name: cached if name == OTHER.embedder else get(self, name))
     await write(trivet, "n")
     return embedder
 

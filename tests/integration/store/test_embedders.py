@@ -93,11 +93,11 @@ async def test_changed_memories_and_documents_are_embedded_alike(chosen: Trivet,
     async with pool.connection() as conn:
         found = await namespaces.find(conn, "e5")
         stored = await vectors.read(conn, found.ns, range(found.next_doc), generation=0)
-    [expected] = await chosen.embedders.of("multilingual-e5-small").embed_documents(["El dentista cierra los jueves."])
+    [expected] = await chosen.embedders.get("multilingual-e5-small").embed_documents(["El dentista cierra los jueves."])
     assert (stored.vectors @ expected).max() == pytest.approx(1, abs=1e-3)
     inputs = await chosen.candidate_inputs(await chosen.answer("e5", SearchRequest(query="dentist")))
     assert inputs is not None
-    query = await chosen.embedders.of("multilingual-e5-small").embed_query("dentist")
+    query = await chosen.embedders.get("multilingual-e5-small").embed_query("dentist")
     assert np.max(inputs.own) == pytest.approx(float((stored.vectors @ query).max()), abs=1e-2)
 
 

@@ -141,7 +141,7 @@ def agree(graph: Adjacency, plain: Plain, data: st.DataObject) -> None:
 
     every = [relation for relations in plain.relations.values() for relation in relations]
     for entity in (*ENTITIES, UNKNOWN):
-        out, into = graph.relations.of(entity)
+        out, into = graph.relations.of_entity(entity)
         assert list(out) == sorted(relation for relation in every if relation.source == entity)
         assert list(into) == sorted(relation for relation in every if relation.target == entity)
     ends = {end for relation in every for end in (relation.source, relation.target)}
@@ -155,7 +155,7 @@ def test_an_empty_graph_has_nothing_of_anything() -> None:
         assert graph.mentions(entities, cap=9).tolist() == [0] * len(entities)
         assert rows_of(latest_edges(graph, entities, np.zeros(0, np.bool_), scanned=9, most=9)) == []
         assert rows_of(weightiest_edges(graph, entities, most=9)) == []
-    assert graph.relations.of(1) == ((), ())
+    assert graph.relations.of_entity(1) == ((), ())
     assert graph.relations.related([1, 2]) == []
     graph.remove([1, 2])
     assert graph.mentions(some, cap=9).tolist() == [0, 0]

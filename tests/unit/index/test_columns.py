@@ -36,7 +36,7 @@ FILED = st.integers(0, 4)
 
 def copied(arrays: Mapping[str, FileArray]) -> dict[str, NDArray[Any]]:
     """As loaded from a file."""
-    written = {name: Extended.of(array) for name, array in arrays.items()}
+    written = {name: Extended.from_array(array) for name, array in arrays.items()}
     return {
         name: np.frombuffer(bytearray().join(each.parts()), each.array.dtype).reshape(each.shape)
         for name, each in written.items()

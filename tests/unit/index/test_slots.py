@@ -19,13 +19,13 @@ def test_slots_ascend_with_the_ordinals_and_lead_back(early: set[int], late: set
     given_out = int(used.max(initial=-1)) + 1 + unused
     slots = Slots(used, given_out=given_out)
     known = np.concatenate([used, np.arange(given_out, given_out + 5)])
-    places = slots.of(known)
+    places = slots.from_ordinals(known)
     assert places.min() >= 0
     assert (np.diff(places) > 0).all()
-    assert slots.ordinals(places).tolist() == known.tolist()
-    assert slots.ordinals_of(places.tolist()) == known.tolist()
-    assert slots.of(known.astype(np.int32)).dtype == np.int32
-    assert slots.of(np.array([given_out])).tolist() == [slots.count]
+    assert slots.to_ordinals(places).tolist() == known.tolist()
+    assert slots.to_ordinal_list(places.tolist()) == known.tolist()
+    assert slots.from_ordinals(known.astype(np.int32)).dtype == np.int32
+    assert slots.from_ordinals(np.array([given_out])).tolist() == [slots.count]
     assert slots.count <= 2 * used.size + LATE_ORDINALS
 
 
@@ -35,16 +35,23 @@ def test_dense_ordinals_are_their_slots() -> None:
     assert slots.are_ordinals
     assert slots.count == 5
     ordinals = np.array([NO_SLOT, 2, 7])
-    assert slots.of(ordinals) is ordinals
-    assert slots.ordinals(ordinals) is ordinals
+    assert slots.from_ordinals(ordinals) is ordinals
+    assert slots.to_ordinals(ordinals) is ordinals
 
 
 def test_what_was_not_used_has_no_slot() -> None:
     """Unless it is so late that its transaction may not have ended yet."""
     slots = Slots(np.array([3, 7]), given_out=10_000)
     late = 10_000 - LATE_ORDINALS
-    assert slots.of(np.array([NO_SLOT, 0, 3, 5, 7, late - 1])).tolist() == [NO_SLOT, NO_SLOT, 0, NO_SLOT, 1, NO_SLOT]
-    assert slots.of(np.array([late, 9_999, 10_000])).tolist() == [2, LATE_ORDINALS + 1, LATE_ORDINALS + 2]
+    assert slots.from_ordinals(np.array([NO_SLOT, 0, 3, 5, 7, late - 1])).tolist() == [
+        NO_SLOT,
+        NO_SLOT,
+        0,
+        NO_SLOT,
+        1,
+        NO_SLOT,
+    ]
+    assert slots.from_ordinals(np.array([late, 9_999, 10_000])).tolist() == [2, LATE_ORDINALS + 1, LATE_ORDINALS + 2]
     assert not slots.are_ordinals
 
 
@@ -52,4 +59,4 @@ def test_the_latest_that_are_dense_are_not_listed() -> None:
     """Of a namespace from which the oldest memories are deleted all the time."""
     slots = Slots(np.arange(90_000, 100_000), given_out=100_000)
     assert slots.nbytes == 0
-    assert slots.of(np.array([89_999, 90_000, 100_000])).tolist() == [NO_SLOT, 0, 10_000]
+    assert slots.from_ordinals(np.array([89_999, 90_000, 100_000])).tolist() == [NO_SLOT, 0, 10_000]

@@ -60,7 +60,7 @@ def test_postings_are_those_of_what_is_alive(
         docs = [doc for doc, bag in alive.items() if term in bag]
         tfs = [alive[doc][term] for doc in docs]
         cache.put({term: (np.array(docs, np.int32), np.array(tfs, np.uint16))}, [term], additions=0)
-    stored = Vocabulary.of(np.array([term for bag in bags[:before] for term in bag], np.int64))
+    stored = Vocabulary.from_terms(np.array([term for bag in bags[:before] for term in bag], np.int64))
     given_out = set(alive)
     for step, doc in steps:
         if step == "add" and doc not in given_out:
