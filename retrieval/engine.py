@@ -188,7 +188,7 @@ class Trivet:
             profile_registry = ProfileRegistry(pool, ModelRegistry(pool, models), own=profiles)
             for profile in SHIPPED.values():
                 await profile_registry.ship(profile, _shipped_report(models, profile))
-            await profile_registry.models.learned((await profile_registry.find(None)).models)
+            await profile_registry.models.load((await profile_registry.find(None)).models)
             workers = stack.enter_context(closing(WorkerPool(min(threads, _MOST_THREADS))))
             engine = cls(
                 settings=settings,

@@ -39,7 +39,7 @@ class IntentPredictor:
         """
         check_query(text)
         check_storable(text, ("query",))
-        models = await self._model_registry.learned(profile.models, embedder)
+        models = await self._model_registry.load(profile.models, embedder)
         embedding = Embedding(self._embedders.get(models.classifier_embedder), text, stopwatch)
         return await self._predicted(text, models.classifier, embedding, stopwatch)
 

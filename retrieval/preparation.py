@@ -180,7 +180,7 @@ class Preparation:
             except StillReading as reading:
                 snapshot, query_terms, degraded = await self._part_of(reading.namespace, started)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
-            profile, models = await self._learned(snapshot.namespace, request)
+            profile, models = await self._profile_and_models(snapshot.namespace, request)
         rescores = wants_rescoring(request, profile)
         return PreparedQuery(
             *astuple(started),
@@ -211,7 +211,7 @@ class Preparation:
                 raise AllLegsFailed("graph: the namespace is still being read") from exc
         query_terms = _query_terms(request, namespace.settings.language)
         query_terms = replace(query_terms, session=None)  # sessions cannot be counted in a part of the memories
-        profile, _ = await self._learned(namespace, request)
+        profile, _ = await self._profile_and_models(namespace, request)
         embedding, fan_out = self._embedding_for(namespace, started), started.fan_out_for(profile.fan_out)
         try:
             snapshot, degraded = await self._partial.read(
@@ -221,10 +221,10 @@ class Preparation:
             raise AllLegsFailed("the namespace is still being read, and the database does not answer in time") from exc
         return snapshot, query_terms, degraded
 
-    async def _learned(self, namespace: Namespace, request: SearchRequest) -> tuple[Profile, LoadedModels]:
+    async def _profile_and_models(self, namespace: Namespace, request: SearchRequest) -> tuple[Profile, LoadedModels]:
         """The profile of a query, and its models."""
         profile = await self._profile_registry.find(request.profile or namespace.settings.profile)
-        return profile, await self._profile_registry.models.learned(profile.models, namespace.settings.embedder)
+        return profile, await self._profile_registry.models.load(profile.models, namespace.settings.embedder)
 
     def _embedding(self, embedder: CachedEmbedder, request: SearchRequest, stopwatch: Stopwatch) -> Embedding:
         """The query's embedding, started unless the request's mode needs none."""

@@ -61,20 +61,20 @@ class ModelRegistry:
         """Loads nothing yet; models referenced by file name are in `folder`, those by checksum in the database."""
         self._pool = pool
         self._folder = folder
-        self._open: dict[tuple[str, str], Any] = {}
-        self._opening: SingleFlight[tuple[str, str], Any] = SingleFlight()
+        self._loaded: dict[tuple[str, str], Any] = {}
+        self._loading: SingleFlight[tuple[str, str], Any] = SingleFlight()
 
-    async def learned(self, models: Models, embedder: EmbedderName = DEFAULT_EMBEDDER) -> LoadedModels:
+    async def load(self, models: Models, embedder: EmbedderName = DEFAULT_EMBEDDER) -> LoadedModels:
         """The loaded models for namespaces of an embedder; missing ones are loaded in a thread.
 
         Raises:
             InvalidInput: there is no such model, or it is not of its kind for this version; names the kind.
             ModelFileError: a shipped model is missing or damaged.
         """
-        reads_it = embedder == multilingual.MODEL_NAME and models.intent == Models().intent
+        is_multilingual = embedder == multilingual.MODEL_NAME and models.intent == Models().intent
         return LoadedModels(
-            classifier=await self._find("intent", MULTILINGUAL_INTENT if reads_it else models.intent),
-            classifier_embedder=embedder if reads_it else DEFAULT_EMBEDDER,
+            classifier=await self._find("intent", MULTILINGUAL_INTENT if is_multilingual else models.intent),
+            classifier_embedder=embedder if is_multilingual else DEFAULT_EMBEDDER,
             leg_weights=await self._find("weights", models.weights),
             rescorer=await self._find("rescorer", models.rescorer) if models.rescorer else None,
         )
@@ -108,12 +108,12 @@ class ModelRegistry:
 
     async def _find(self, kind: ModelKind, reference: str) -> Any:
         key = (kind, reference)
-        if key not in self._open:
-            opening = self._opening.get(key) or self._opening.start(key, self._opened(kind, reference))
-            self._open[key] = await asyncio.shield(opening)
-        return self._open[key]
+        if key not in self._loaded:
+            loading = self._loading.get(key) or self._loading.start(key, self._load_referenced(kind, reference))
+            self._loaded[key] = await asyncio.shield(loading)
+        return self._loaded[key]
 
-    async def _opened(self, kind: ModelKind, reference: str) -> Any:
+    async def _load_referenced(self, kind: ModelKind, reference: str) -> Any:
         if not reference.startswith(_STORED):
             if not _FILE_NAME.fullmatch(reference):
                 raise InvalidInput(f"{reference!r} is neither a file name nor sha256:…", loc=("models", kind))

@@ -116,7 +116,7 @@ class ProfileRegistry(LiveProfiles):
         if isinstance(parameters, ProfileInput):
             parameters = parameters.over(await self.base_of(name))
         profile = _checked(parameters)
-        await self.models.learned(profile.models)
+        await self.models.load(profile.models)
         async with self._writing() as conn:
             rows = await store.versions(conn, name)
             if rows and (newest := _profile(rows[0])).fingerprint == profile.fingerprint:
@@ -145,7 +145,7 @@ class ProfileRegistry(LiveProfiles):
             InvalidInput: its models cannot be loaded here.
         """
         stored = await self.version(name, version)
-        await self.models.learned(stored.profile.models)
+        await self.models.load(stored.profile.models)
         async with self._writing() as conn:
             live = await _live_version(conn, name)
             if live != stored.profile.version:
@@ -179,7 +179,7 @@ class ProfileRegistry(LiveProfiles):
         if not 0 < share <= 1:
             raise InvalidInput("must be above 0 and at most 1", loc=("share",))
         stored = await self.version(name, version)
-        await self.models.learned(stored.profile.models)
+        await self.models.load(stored.profile.models)
         async with self._writing() as conn:
             live = await _live_version(conn, name)
             if live in (None, version):

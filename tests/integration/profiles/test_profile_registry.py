@@ -396,12 +396,12 @@ async def test_a_model_of_the_database(pool: Pool, profile_registry: ProfileRegi
     assert reference == "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()
     profile = await profile_registry.put("stored", ProfileInput(models=ModelsInput(weights=reference)))
     model_registry = ModelRegistry(pool, models_dir())
-    learned = await model_registry.learned(profile.models)
-    again = await model_registry.learned(profile.models)
+    learned = await model_registry.load(profile.models)
+    again = await model_registry.load(profile.models)
     assert learned.leg_weights is again.leg_weights
-    assert learned.leg_weights is not (await model_registry.learned(DEFAULT.models)).leg_weights
+    assert learned.leg_weights is not (await model_registry.load(DEFAULT.models)).leg_weights
     with pytest.raises(InvalidInput, match="no model"):
-        await model_registry.learned(Models(intent=reference))
+        await model_registry.load(Models(intent=reference))
     with pytest.raises(InvalidInput):
         await model_registry.put_model("intent", path)
 
@@ -412,7 +412,7 @@ async def test_a_damaged_model_is_not_used(pool: Pool) -> None:
     async with pool.connection() as conn:
         await conn.execute("update model set content = content || 'x'::bytea")
     with pytest.raises(InvalidInput, match="is damaged"):
-        await model_registry.learned(Models(weights=reference))
+        await model_registry.load(Models(weights=reference))
 
 
 def test_the_fingerprint_is_of_the_numbers_alone() -> None:
