@@ -82,21 +82,21 @@ class ConcurrentLegs:
         outcomes = {leg: task.result() for leg, task in running.items()}
         rankings = {leg: outcome for leg, outcome in outcomes.items() if isinstance(outcome, LegRanking)}
         failures = [outcome for outcome in outcomes.values() if isinstance(outcome, Degradation)]
-        found = LegResults(rankings, leg_query.vectors, [*query.degraded, *failures])
+        results = LegResults(rankings, leg_query.vectors, [*query.degraded, *failures])
         if not rankings:
-            raise found.no_answer()
-        return found, done_meanwhile
+            raise results.no_answer()
+        return results, done_meanwhile
 
     async def _run(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking | Degradation:
         """Run one leg within its deadline."""
         with query.stopwatch.span(leg.value):
-            return await within_deadline(leg.value, self._found(query, leg_query, leg), self._timeout_s)
+            return await within_deadline(leg.value, self._search_leg(query, leg_query, leg), self._timeout_s)
 
-    async def _found(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking:
+    async def _search_leg(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking:
         """A leg's hits, including those among the memories that the query names by time or identifier."""
         everything = await self._retrievers[leg].search(leg_query)
-        if query.time is not None and query.time.certain:
-            named = query.time.eligible
+        if query.named_time is not None and query.named_time.certain:
+            named = query.named_time.eligible
         elif leg is Leg.BM25 and (missing := query.identified.difference(everything.docs.tolist())):
             named = np.zeros_like(query.view.eligible)
             named[[*missing]] = query.view.eligible[[*missing]]

@@ -335,7 +335,7 @@ class Trivet:
         if no leg answered.
         """
         answer = await self.answer(namespace, request)
-        self._log(answer, answer.found)
+        self._log(answer, answer.memories)
         self._shadow.follow(answer)
         return await search_response(answer)
 
@@ -377,7 +377,7 @@ class Trivet:
             return unknown_namespace(request, profile, stopwatch.timings_ms())
         packed = await pack_answer(self._pool, answer, request)
         cited = {item.id for item in packed.items}
-        self._log(answer, [found for found in answer.found if found.memory.id in cited])
+        self._log(answer, [found for found in answer.memories if found.memory.id in cited])
         self._shadow.follow(answer)
         return await context_response(answer, packed, request.max_tokens)
 

@@ -28,7 +28,9 @@ class IntentPredictor:
         request = query.request
         if request.intent is not None:
             return stated_intent(request.intent)
-        return await self._predicted(request.query, query.models.classifier, query.classified, query.stopwatch)
+        return await self._predicted(
+            request.query, query.models.classifier, query.classifier_embedding, query.stopwatch
+        )
 
     async def classify(
         self, text: str, profile: Profile, embedder: EmbedderName, stopwatch: Stopwatch

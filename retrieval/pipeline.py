@@ -1,4 +1,4 @@
-"""Prepare -> run the legs, predicting the intent meanwhile -> weigh -> rescore -> cut noise -> fuse -> select."""
+"""Prepare -> run the legs, predict the intent -> weigh -> rescore -> weigh again -> cut noise -> fuse -> select."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from retrieval.preparation import Preparation, PreparedQuery
 from retrieval.ranking.candidates import Candidates
 from retrieval.ranking.noise import truncate
 from retrieval.ranking.ordering import Ordering
-from retrieval.ranking.timeliness import StateOrder
 from retrieval.ranking.weighting import adaptive_weighting, check_relevance, check_weights, evidence_of
-from retrieval.reranking import refine, rescore_candidates
+from retrieval.reranking import refine_weighting, rescore_candidates
 from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
 from retrieval.types.search import PackSize, SearchRequest
@@ -58,7 +57,7 @@ class Pipeline:
         request: SearchRequest,
         stopwatch: Stopwatch,
         conversation: Conversation | None = None,
-        pack: PackSize | None = None,
+        pack_size: PackSize | None = None,
     ) -> Answer:
         """Search a namespace, leaving out what the conversation already contains.
 
@@ -70,7 +69,9 @@ class Pipeline:
         check_query(request.query)
         check_storable(request)
         check_weights(request.weights)
-        prepare = partial(self._preparation.prepare, name, request, conversation or Conversation(), stopwatch, pack)
+        prepare = partial(
+            self._preparation.prepare, name, request, conversation or Conversation(), stopwatch, pack_size
+        )
         try:
             return await self._search(await prepare())
         except VectorsReplaced:  # retry once, with the namespace's present embedder
@@ -79,39 +80,43 @@ class Pipeline:
     async def _search(self, query: PreparedQuery) -> Answer:
         """Answer a query; raises VectorsReplaced if its namespace got new vectors meanwhile."""
         async with self._concurrency:
-            found, prediction = await self._legs.run(query, meanwhile=partial(self._intents.intent_of, query))
-            return await self._answer(query, found, prediction)
+            results, prediction = await self._legs.run(query, meanwhile=partial(self._intents.intent_of, query))
+            return await self._answer(query, results, prediction)
 
-    async def _answer(self, query: PreparedQuery, found: LegResults, prediction: IntentPrediction) -> Answer:
-        """Weigh, rescore, fuse and select."""
+    async def _answer(self, query: PreparedQuery, results: LegResults, prediction: IntentPrediction) -> Answer:
+        """Weigh, rescore, weigh again by what the legs found, cut noise, fuse and select."""
         request, profile = query.request, query.profile
-        weighting = query.explicit or adaptive_weighting(prediction, profile)
-        if not any(weighting.weights[leg] > 0 for leg in found.rankings):  # the weights of an intent may be 0
-            raise found.no_answer()
+        weighting = query.explicit_weighting or adaptive_weighting(prediction, profile)
+        if not any(weighting.weights[leg] > 0 for leg in results.rankings):  # the weights of an intent may be 0
+            raise results.no_answer()
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
-        candidates = Candidates.from_rankings(truncate(found.rankings, query.fan_out_for(weighting.recipe.fan_out)))
+        candidates = Candidates.from_rankings(truncate(results.rankings, query.fan_out_for(weighting.recipe.fan_out)))
         limits = Limits.from_request(request, profile)
         check_relevance(request.min_relevance, rescores=query.rescores)
         async with TextReader(self._pool, query.snapshot, request, query.conversation) as reader:
             # Missing vectors are read first: prefetching would hold a second connection meanwhile.
-            if not (query.rescores or limits.diversity) or not found.vectors.take(candidates.docs):
+            if not (query.rescores or limits.diversity) or not results.vectors.take(candidates.docs):
                 likely = candidates.fuse(candidates.rankings, weighting.weights, rrf_k=rrf_k)
                 await reader.prefetch(candidates.docs_of(likely, limits.read_at_once + PREFETCH_EXTRA * query.rescores))
             evidence = evidence_of(request.query, candidates, prediction)
-            rescored = await rescore_candidates(query, found, candidates, evidence, timeout_s=self._rescorer_timeout_s)
-            weighting, learned_weights, fragment_share = refine(weighting, query, found, evidence)
-            memories, periods = query.snapshot.index.memories, query.query_terms.periods
-            state = None
-            if not query.time:  # later statements do not outdate those about a named time
-                state = StateOrder.from_query(request.query, periods, memories, profile.period_weight)
-            identified = frozenset() if rescored is None else query.identified
-            ordering = Ordering(
-                candidates, weighting.weights, rrf_k, rescored, query.time, state, request.min_relevance, identified
+            rescored = await rescore_candidates(
+                query, results, candidates, evidence, timeout_s=self._rescorer_timeout_s
             )
-            selected, fused_rankings = await select_above_noise(query, reader, ordering, found.vectors, limits)
+            weighting, learned_weights, fragment_share = refine_weighting(weighting, query, results, evidence)
+            ordering = Ordering(
+                candidates=candidates,
+                weights=weighting.weights,
+                rrf_k=rrf_k,
+                rescored=rescored,
+                named_time=query.named_time,
+                state_order=query.state_order,
+                min_relevance=request.min_relevance,
+                identified=frozenset() if rescored is None else query.identified,
+            )
+            memories, fused_rankings = await select_above_noise(query, reader, ordering, results.vectors, limits)
         return Answer(
             query=query,
-            found=selected,
+            memories=memories,
             said_before=[*reader.said_before],
             prediction=prediction,
             evidence=evidence,
@@ -120,5 +125,5 @@ class Pipeline:
             weighting=weighting,
             ordering=ordering,
             fused_rankings=fused_rankings,
-            degraded=found.degraded,
+            degraded=results.degraded,
         )

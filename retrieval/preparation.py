@@ -26,7 +26,7 @@ from retrieval.legs.query_terms import QueryTerms
 from retrieval.profiles.models import LoadedModels
 from retrieval.profiles.profile import Profile, Recipe
 from retrieval.profiles.registry import ProfileRegistry
-from retrieval.ranking.timeliness import NamedTime
+from retrieval.ranking.timeliness import NamedTime, StateOrder
 from retrieval.ranking.weighting import Weighting, explicit_weighting, wants_rescoring
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
@@ -48,14 +48,14 @@ class StartedQuery(msgspec.Struct, frozen=True, eq=False):
     Attributes:
         default_embedding: the query's embedding by the default embedder, for namespaces without another and for most
             classifiers.
-        pack: the context pack to fill; None for a search.
+        pack_size: of the context pack to fill; None for a search.
     """
 
     request: SearchRequest
     conversation: Conversation
     stopwatch: Stopwatch
     default_embedding: Embedding
-    pack: PackSize | None
+    pack_size: PackSize | None
 
     @property
     def legs(self) -> list[Leg]:
@@ -70,9 +70,9 @@ class StartedQuery(msgspec.Struct, frozen=True, eq=False):
         fuses none, so for a pack it ranks all that may fill it. Adds one for each memory that may not be shown.
         """
         top_k, fuses = self.request.top_k, len(self.legs) > 1
-        if self.pack is not None and not fuses:
-            top_k = max(top_k, self.pack.memories)
-        spare = min(top_k, SPARE_HITS) if fuses and self.pack is None else top_k
+        if self.pack_size is not None and not fuses:
+            top_k = max(top_k, self.pack_size.memories)
+        spare = min(top_k, SPARE_HITS) if fuses and self.pack_size is None else top_k
         hidden = len(self.request.exclude.ids) + min(len(self.conversation), MOST_SAID_BEFORE)
         return max(wanted, top_k + spare) + hidden
 
@@ -84,11 +84,11 @@ class PreparedQuery(StartedQuery, frozen=True, eq=False, kw_only=True):
         embedding: the query's embedding by the namespace's embedder.
         models: the profile's.
         degraded: the legs that cannot run on this snapshot.
-        explicit: the weighting if it does not depend on the query, else None.
-        time: the memories of the time that the query names, if there are any and the profile weighs time.
+        explicit_weighting: the weighting if it does not depend on the query, else None.
+        named_time: the memories of the time that the query names, if there are any and the profile weighs time.
         rescores: whether candidates are to be rescored.
         identified: slots of the memories that contain an identifier of the query.
-        asked: the request as it came; the query of `request` is the question in it, with its misspelt words replaced.
+        original_request: as it came; the query of `request` is the question in it, with its misspelt words replaced.
     """
 
     embedding: Embedding
@@ -98,22 +98,30 @@ class PreparedQuery(StartedQuery, frozen=True, eq=False, kw_only=True):
     profile: Profile
     models: LoadedModels
     degraded: Sequence[Degradation]
-    explicit: Weighting | None
-    time: NamedTime | None
+    explicit_weighting: Weighting | None
+    named_time: NamedTime | None
     rescores: bool
     identified: frozenset[int]
-    asked: SearchRequest
+    original_request: SearchRequest
 
     @property
-    def classified(self) -> Embedding:
+    def classifier_embedding(self) -> Embedding:
         """The query's embedding by the classifier's embedder."""
         own = self.models.classifier_embedder == self.snapshot.namespace.settings.embedder
         return self.embedding if own else self.default_embedding
 
     @property
+    def state_order(self) -> StateOrder | None:
+        """The order by time if the query asks how things are now, or were, and names no time."""
+        if self.named_time:  # later statements do not outdate those about a named time
+            return None
+        memories, periods = self.snapshot.index.memories, self.query_terms.periods
+        return StateOrder.from_query(self.request.query, periods, memories, self.profile.period_weight)
+
+    @property
     def recipes(self) -> Sequence[Recipe]:
         """The recipes that the query's weights can be mixed from."""
-        return (self.explicit.recipe,) if self.explicit else self.profile.recipes
+        return (self.explicit_weighting.recipe,) if self.explicit_weighting else self.profile.recipes
 
     @property
     def legs(self) -> list[Leg]:
@@ -153,7 +161,7 @@ class Preparation:
         request: SearchRequest,
         conversation: Conversation,
         stopwatch: Stopwatch,
-        pack: PackSize | None,
+        pack_size: PackSize | None,
     ) -> PreparedQuery:
         """Prepare a request to a namespace, brought up to date; keep the view until the answer is complete.
 
@@ -161,9 +169,9 @@ class Preparation:
         InvalidInput for an unknown profile, AllLegsFailed if the namespace is loading and the database does not answer
         in time.
         """
-        asked, request = request, structs.replace(request, query=asked_in(request.query))
+        original_request, request = request, structs.replace(request, query=asked_in(request.query))
         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
-        started = StartedQuery(request, conversation, stopwatch, default_embedding, pack)
+        started = StartedQuery(request, conversation, stopwatch, default_embedding, pack_size)
         degraded: Sequence[Degradation] = ()
         with stopwatch.span("namespace"):
             try:
@@ -178,7 +186,7 @@ class Preparation:
                         started = structs.replace(started, request=request, default_embedding=default_embedding)
                         snapshot, query_terms = await self._snapshot(name, request)
             except StillReading as reading:
-                snapshot, query_terms, degraded = await self._part_of(reading.namespace, started)
+                snapshot, query_terms, degraded = await self._read_part(reading.namespace, started)
             view = SearchView.from_request(snapshot, request)  # before anything else is awaited
             profile, models = await self._profile_and_models(snapshot.namespace, request)
         rescores = wants_rescoring(request, profile)
@@ -191,14 +199,14 @@ class Preparation:
             profile=profile,
             models=models,
             degraded=degraded,
-            explicit=explicit_weighting(request.mode, request.weights, profile),
-            time=NamedTime.from_query(request.query, query_terms, snapshot, view, profile.period_weight),
+            explicit_weighting=explicit_weighting(request.mode, request.weights, profile),
+            named_time=NamedTime.from_query(request.query, query_terms, snapshot, view, profile.period_weight),
             rescores=rescores,
             identified=query_terms.identified(snapshot.postings, view.visible) if rescores else frozenset(),
-            asked=asked,
+            original_request=original_request,
         )
 
-    async def _part_of(
+    async def _read_part(
         self, namespace: Namespace, started: StartedQuery
     ) -> tuple[NamespaceSnapshot, QueryTerms, Sequence[Degradation]]:
         """The part of a loading namespace that a query needs; the whole namespace if only the graph leg runs."""

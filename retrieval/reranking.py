@@ -15,17 +15,17 @@ from retrieval.ranking.weighting import Weighting, allowing_for_fragments, with_
 from retrieval.types.search import Degradation, Leg
 
 
-def refine(
-    weighting: Weighting, query: PreparedQuery, found: LegResults, evidence: QueryPerformanceFeatures
+def refine_weighting(
+    weighting: Weighting, query: PreparedQuery, results: LegResults, evidence: QueryPerformanceFeatures
 ) -> tuple[Weighting, Mapping[str, float] | None, float]:
     """Adjust the weighting to the legs' hits and to how the embedder reads the query, unless it is explicit.
 
     Also returns the `learned_weights` and the `fragment_share` of an `Answer`.
     """
-    if query.explicit is not None:
+    if query.explicit_weighting is not None:
         return weighting, None, 0.0
     learned = None
-    if len(found.rankings) == len(Leg):
+    if len(results.rankings) == len(Leg):
         with query.stopwatch.span("weigh"):
             learned = query.models.leg_weights.weights(evidence)
         weighting = with_learned_weights(weighting, learned, query.profile)
@@ -35,7 +35,7 @@ def refine(
 
 async def rescore_candidates(
     query: PreparedQuery,
-    found: LegResults,
+    results: LegResults,
     candidates: Candidates,
     evidence: QueryPerformanceFeatures,
     *,
@@ -46,12 +46,12 @@ async def rescore_candidates(
         return None
     rescorer = query.models.rescorer
     if rescorer is None:
-        found.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
+        results.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
         return None
 
     async def rescored() -> Rescored | None:
         embedding = await query.embedding.or_none(timeout_s=0)
-        memories, vectors, profile = query.snapshot.index.memories, found.vectors, query.profile
+        memories, vectors, profile = query.snapshot.index.memories, results.vectors, query.profile
         with query.stopwatch.span("particulars"):
             if embedding is not None:
                 await vectors.read(candidates.docs)
@@ -65,6 +65,6 @@ async def rescore_candidates(
 
     outcome = await within_deadline("rescorer", rescored(), timeout_s)
     if isinstance(outcome, Degradation):
-        found.degraded.append(outcome)
+        results.degraded.append(outcome)
         return None
     return outcome

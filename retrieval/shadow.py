@@ -55,10 +55,10 @@ class Shadow:
         try:
             shadow = await self._pipeline.search(
                 answer.namespace.name,
-                structs.replace(answer.query.asked, profile=candidate.label),
+                structs.replace(answer.query.original_request, profile=candidate.label),
                 Stopwatch(),
                 answer.query.conversation,
-                answer.query.pack,
+                answer.query.pack_size,
             )
         except Exception as exc:
             # its message may quote the query
@@ -72,6 +72,6 @@ def _ranked(answer: Answer) -> ShadowRanking:
     timings_ms = answer.query.stopwatch.timings_ms()
     return ShadowRanking(
         profile=answer.query.profile.label,
-        ids=[found.memory.id for found in answer.found],
+        ids=[found.memory.id for found in answer.memories],
         total_ms=timings_ms["total"] - timings_ms.get("pack", 0.0),
     )

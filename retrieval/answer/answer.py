@@ -26,7 +26,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         query: the prepared request with its namespace.
-        found: the memories, best first.
+        memories: those found, best first.
         said_before: ids of memories left out because the conversation already contains them.
         evidence: features of the legs' scores.
         learned_weights: predicted from the legs' scores; None if a leg is missing or the weights were explicit.
@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """
 
     query: PreparedQuery
-    found: Sequence[RankedMemory]
+    memories: Sequence[RankedMemory]
     said_before: Sequence[str]
     prediction: IntentPrediction
     evidence: QueryPerformanceFeatures

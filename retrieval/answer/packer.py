@@ -121,7 +121,7 @@ def _by_relevance(answer: Answer, least: float | None) -> tuple[list[RankedMemor
     at_least = MIN_PACK_RELEVANCE if least is None else least
     relevant: list[RankedMemory] = []
     others: list[RankedMemory] = []
-    for each in answer.found:
+    for each in answer.memories:
         known = each.relevance
         shown = known is None or answer.ordering.is_relevant(known, each.doc, at_least=at_least)
         (relevant if shown else others).append(each)

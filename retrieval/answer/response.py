@@ -47,7 +47,7 @@ async def context_response(answer: Answer, packed: Packed, max_tokens: int) -> C
     """The response of the context endpoint; with `explain` it includes what was found, packed or dropped."""
     lacks_relevant = not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
     considered = {item.id for item in packed.items} | {each.id for each in packed.dropped}  # a cap finds more
-    ranked = replace(answer, found=[each for each in answer.found if each.memory.id in considered])
+    ranked = replace(answer, memories=[each for each in answer.memories if each.memory.id in considered])
     return ContextResponse(
         context=packed.context,
         tokens_used=packed.tokens_used,
@@ -80,7 +80,7 @@ def unknown_namespace(request: ContextRequest, profile: Profile, timings_ms: dic
 
 def _about(answer: Answer) -> dict[str, Any]:
     """The fields that both responses have besides the results."""
-    given = answer.query.explicit is not None  # all weights of a request or a recipe may be tiny
+    given = answer.query.explicit_weighting is not None  # all weights of a request or a recipe may be tiny
     return {
         "intent": intent_to_wire(answer.prediction),
         "weights": {
@@ -98,7 +98,7 @@ def searched(answer: Answer, shown: Sequence[RankedMemory]) -> Searched:
     """The search as a query log entry; `shown` are the memories that the caller gets, best first."""
     return Searched(
         search_id=answer.search_id,
-        request=answer.query.asked,
+        request=answer.query.original_request,
         profile=answer.query.profile.label,
         intent=answer.prediction.label.value,
         ids=[found.memory.id for found in shown],
@@ -111,8 +111,8 @@ async def search_results(answer: Answer) -> list[SearchResult]:
     """The memories found, with each leg's evidence."""
     request, language = answer.query.request, answer.namespace.settings.language
     return await apart_if_long(
-        sum(len(found.memory.text) for found in answer.found),
-        lambda: [_result(found, request, language) for found in answer.found],
+        sum(len(found.memory.text) for found in answer.memories),
+        lambda: [_result(found, request, language) for found in answer.memories],
     )
 
 
@@ -163,6 +163,6 @@ def _result(found: RankedMemory, request: SearchRequest, language: str) -> Searc
         score=found.score,
         relevance=None if relevance is None else round(relevance, 4),
         fused=FusedEvidence(rank=found.fused_rank, score=found.fused_score),
-        legs={_NAMES[leg]: evidence for leg, evidence in found.evidence.items()},
+        legs={_NAMES[leg]: evidence for leg, evidence in found.leg_evidence.items()},
         duplicates=list(found.duplicates) if request.explain else UNSET,
     )

@@ -63,7 +63,7 @@ class RankedMemory(msgspec.Struct, frozen=True, kw_only=True):
     fused_score: float
     fused_rank: int
     relevance: float | None
-    evidence: Mapping[Leg, LegEvidence]
+    leg_evidence: Mapping[Leg, LegEvidence]
     duplicates: Sequence[str]
     duplicate_docs: Sequence[int]
 
@@ -99,11 +99,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Memories read before it is known which are duplicates."""
         return self.wanted + (SPARE_CHOICES if self._chooses else SPARE_CANDIDATES)
 
-    def filling(self, pack: PackSize, terms: NDArray[np.integer[Any]]) -> Limits:
+    def filling(self, pack_size: PackSize, terms: NDArray[np.integer[Any]]) -> Limits:
         """The same for as many memories as fill a context pack; `terms` are those of the memories, best first."""
-        costs = np.minimum(BESIDE_TEXT + TOKENS_PER_TERM * terms, longest_entry(pack.tokens))
-        enough = int(np.searchsorted(costs.cumsum(), pack.tokens)) + 1
-        return replace(self, top_k=max(self.top_k, min(enough, pack.memories)))
+        costs = np.minimum(BESIDE_TEXT + TOKENS_PER_TERM * terms, longest_entry(pack_size.tokens))
+        enough = int(np.searchsorted(costs.cumsum(), pack_size.tokens)) + 1
+        return replace(self, top_k=max(self.top_k, min(enough, pack_size.memories)))
 
     def are_met(self, memories: Sequence[HydratedMemory]) -> bool:
         """Whether `top_k` of these distinct memories are within the cap of their source."""
@@ -130,11 +130,13 @@ async def select_above_noise(
     while True:
         with query.stopwatch.span("fuse"):
             order = ordering.order(rankings)
-        if query.pack is not None:
+        if query.pack_size is not None:
             terms = query.snapshot.index.memories.length.values
-            limits = limits.filling(query.pack, terms[ordering.candidates.docs_of(order, len(order.numbers))])
+            limits = limits.filling(query.pack_size, terms[ordering.candidates.docs_of(order, len(order.numbers))])
         with query.stopwatch.span("hydrate"):
-            selected = await _select(reader, ordering, order, rankings, vectors, limits, in_pack=query.pack is not None)
+            selected = await _select(
+                reader, ordering, order, rankings, vectors, limits, in_pack=query.pack_size is not None
+            )
         if limits.are_met([each.memory for each in selected]) or rankings == every:
             return selected, rankings
         rankings = every
@@ -184,7 +186,7 @@ async def _select(
                 fused_score=order.fused.scores[fused_place],
                 fused_rank=fused_place + FIRST_RANK,
                 relevance=probability,
-                evidence=evidence,
+                leg_evidence=evidence,
                 duplicates=[each.memory.id for each in duplicates],
                 duplicate_docs=[candidates.docs[each.number] for each in duplicates],
             )

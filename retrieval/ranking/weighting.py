@@ -159,10 +159,10 @@ def evidence_of(query: str, candidates: Candidates, prediction: IntentPrediction
 
 def with_learned_weights(weighting: Weighting, learned: Mapping[str, float], profile: Profile) -> Weighting:
     """Move the weights towards the learned ones, by the profile's `learned_share`."""
-    trust = profile.learned_share
-    weights = {leg: (1 - trust) * weighting.weights[leg] + trust * learned[leg] for leg in _LEGS}
+    share = profile.learned_share
+    weights = {leg: (1 - share) * weighting.weights[leg] + share * learned[leg] for leg in _LEGS}
     predicted = ", ".join(f"{leg} {learned[leg]:.2f}" for leg in _LEGS)
-    return _changed(weighting, weights, f"the legs' results predict {predicted}, which count {trust:.0%}")
+    return _changed(weighting, weights, f"the legs' results predict {predicted}, which count {share:.0%}")
 
 
 def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weighting:

@@ -256,7 +256,7 @@ async def _ask(engine: Trivet, labelled: Labelled, asked: Sequence[Profile]) -> 
             for depth, answer in answers.items()
             if answer.ordering.rescored is not None
         },
-        duplicates=[[found.memory.id, *found.duplicates] for found in deepest.found if found.duplicates],
+        duplicates=[[found.memory.id, *found.duplicates] for found in deepest.memories if found.duplicates],
     )
 
 

@@ -185,8 +185,8 @@ async def test_a_leg_that_raises(bench: Bench, broken: Leg, mode: Mode) -> None:
         (broken.value, "ConnectionResetError: the leg broke")
     ]
     assert set(answer.fused_rankings) == set(Leg) - {broken}
-    assert answer.found[0].memory.id == "a"
-    assert all(broken not in found.evidence for found in answer.found)
+    assert answer.memories[0].memory.id == "a"
+    assert all(broken not in found.leg_evidence for found in answer.memories)
 
 
 @pytest.mark.parametrize("broken", list(Leg))
@@ -200,7 +200,7 @@ async def test_a_leg_that_is_late(bench: Bench, broken: Leg) -> None:
             answer = await bench.search({**legs, broken: late}, leg_timeout_s=DEADLINE_S)
         assert [each.leg for each in answer.degraded] == [broken.value]
         assert "deadline" in answer.degraded[0].reason
-        assert answer.found[0].memory.id == "a"
+        assert answer.memories[0].memory.id == "a"
     whole = await bench.search(legs)
     assert (list(whole.degraded), set(whole.fused_rankings)) == ([], set(Leg))
 
@@ -218,7 +218,7 @@ async def test_a_leg_that_never_answers_does_not_take_the_graph_leg_along(bench:
     assert set(listening.told) == {Leg.VECTOR, Leg.BM25} - set(silent)
     assert set(answer.fused_rankings[Leg.GRAPH].details["anchors_from"]) == {"vector", "bm25"} - set(silent)
     assert "a" in [hit.id for hit in answer.fused_rankings[Leg.GRAPH].hits]
-    assert answer.found[0].memory.id == "a"
+    assert answer.memories[0].memory.id == "a"
 
 
 async def test_the_graph_leg_hears_what_the_others_found(bench: Bench) -> None:
@@ -255,7 +255,7 @@ async def test_a_remembered_embedding_changes_nothing(bench: Bench) -> None:
             assert [each.leg for each in answer.degraded] == [broken.value]
             assert ("deadline" in answer.degraded[0].reason) == (sleeps_s is not None)
             assert set(answer.fused_rankings) == set(Leg) - {broken}
-            assert answer.found[0].memory.id == "a"
+            assert answer.memories[0].memory.id == "a"
     await bench.search({**legs, Leg.GRAPH: listening}, embedder=embedder)
     assert set(listening.told) == {Leg.VECTOR, Leg.BM25}
     breaking = {leg: Breaking(retriever) for leg, retriever in legs.items()}
@@ -285,9 +285,9 @@ async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(
     answer = await bench.search(bench.legs(), embedder=SilentEmbedder(), leg_timeout_s=DEADLINE_S)
     assert [each.leg for each in answer.degraded] == ["vector"]
     assert set(answer.fused_rankings) == {Leg.BM25, Leg.GRAPH}
-    assert answer.found[0].memory.id == "a"
+    assert answer.memories[0].memory.id == "a"
     answer = await bench.search(bench.legs(), Mode.GRAPH, embedder=SilentEmbedder(), leg_timeout_s=DEADLINE_S)
-    assert answer.found[0].memory.id == "a"
+    assert answer.memories[0].memory.id == "a"
     assert sorted(caplog.messages) == [
         "graph leg ranks without similarity: the query's vector took longer than 0.25 s",
         "leg vector failed: passed its deadline of 1 s",
@@ -323,12 +323,12 @@ async def test_a_dead_embedder_takes_the_vector_leg_only(bench: Bench) -> None:
         ("vector", f"ConnectionError: no embedder for {len(QUERY)} characters")
     ]
     assert set(answer.fused_rankings) == {Leg.BM25, Leg.GRAPH}
-    assert answer.found[0].memory.id == "a"
+    assert answer.memories[0].memory.id == "a"
     assert sum(answer.prediction.probabilities.values()) == pytest.approx(1.0)
     with pytest.raises(AllLegsFailed):
         await bench.search(bench.legs(), Mode.VECTOR, embedder=DeadEmbedder())
     for mode in (Mode.BM25, Mode.GRAPH):
-        assert (await bench.search(bench.legs(), mode, embedder=DeadEmbedder())).found[0].memory.id == "a"
+        assert (await bench.search(bench.legs(), mode, embedder=DeadEmbedder())).memories[0].memory.id == "a"
 
 
 async def test_a_write_without_embeddings_stores_nothing(bench: Bench) -> None:
@@ -346,5 +346,5 @@ async def test_legs_that_do_not_count_do_not_answer_alone(bench: Bench) -> None:
     broken = {**legs, Leg.VECTOR: Breaking(legs[Leg.VECTOR])}
     with pytest.raises(AllLegsFailed, match="no leg that counts answered: vector: ConnectionResetError"):
         await bench.search(broken, profile="lone", intent=Intent.PREFERENCE)
-    assert (await bench.search(broken, profile="lone", intent=Intent.RELATIONSHIP)).found
-    assert (await bench.search(legs, profile="lone", intent=Intent.PREFERENCE)).found
+    assert (await bench.search(broken, profile="lone", intent=Intent.RELATIONSHIP)).memories
+    assert (await bench.search(legs, profile="lone", intent=Intent.PREFERENCE)).memories

@@ -58,7 +58,7 @@ def paintings() -> list[MemoryInput]:
 
 
 def ids(answer: Answer) -> list[str]:
-    return [found.memory.id for found in answer.found]
+    return [found.memory.id for found in answer.memories]
 
 
 async def asked(trivet: Trivet, query: str = QUERY, **options: Any) -> Answer:
@@ -86,11 +86,11 @@ async def test_a_score_is_the_sum_over_the_legs_that_are_shown(trivet: Trivet, o
     """The scores are weight / (rrf_k + rank) with the ranks shown, and determine the order."""
     await trivet.add("n", paintings())
     answer = await asked(trivet, **options)
-    assert answer.found
-    for place, found in enumerate(answer.found, 1):
+    assert answer.memories
+    for place, found in enumerate(answer.memories, 1):
         assert not found.duplicates
         assert found.fused_rank == place
-        legs = [(leg, evidence.rank) for leg, evidence in found.evidence.items()]
+        legs = [(leg, evidence.rank) for leg, evidence in found.leg_evidence.items()]
         assert found.fused_score == summed(answer, legs)
         for leg, rank in legs:
             assert answer.fused_rankings[leg].hits[rank - 1].id == found.memory.id
@@ -98,7 +98,7 @@ async def test_a_score_is_the_sum_over_the_legs_that_are_shown(trivet: Trivet, o
         assert shown == {
             leg for leg, each in answer.fused_rankings.items() if found.memory.id in {h.id for h in each.hits}
         }
-    scores = [found.fused_score for found in answer.found]
+    scores = [found.fused_score for found in answer.memories]
     assert scores == sorted(scores, reverse=True)
     assert sum(answer.weighting.weights.values()) == pytest.approx(3.5 if "weights" in options else 1.0)
 
@@ -136,7 +136,7 @@ async def test_a_leg_that_runs_alone_is_heard_out(trivet: Trivet) -> None:
     for mode in (Mode.VECTOR, Mode.BM25, Mode.GRAPH):
         strict, wide = [await asked(trivet, mode=mode, profile=name, top_k=40) for name in ("strict", "open")]
         assert ids(strict) == ids(wide)
-    assert len((await asked(trivet, mode=Mode.VECTOR, top_k=40)).found) == 30
+    assert len((await asked(trivet, mode=Mode.VECTOR, top_k=40)).memories) == 30
 
 
 async def test_a_leg_of_weight_0_changes_nothing(trivet: Trivet) -> None:
@@ -173,26 +173,26 @@ def sessions(count: int, turns: int) -> list[MemoryInput]:
 
 
 def origins(answer: Answer) -> Counter[str | None]:
-    return Counter(found.memory.session_id or found.memory.document_id for found in answer.found)
+    return Counter(found.memory.session_id or found.memory.document_id for found in answer.memories)
 
 
 async def test_no_source_fills_an_answer(trivet: Trivet) -> None:
     """As long as others can fill the place: the answer is full, and in the order of relevance."""
     await trivet.add("n", sessions(4, 6))
     free = await asked(trivet, top_k=24, profile="open")
-    assert len(free.found) == 24
+    assert len(free.memories) == 24
     for cap in (1, 2, 3):
         answer = await asked(trivet, top_k=4, source_cap=cap, profile="open")
-        assert len(answer.found) == 4
+        assert len(answer.memories) == 4
         assert max(origins(answer).values()) <= cap
         expected: list[str] = []
         shown: Counter[str | None] = Counter()
-        for found in free.found:
+        for found in free.memories:
             shown[found.memory.session_id] += 1
             if shown[found.memory.session_id] <= cap:
                 expected.append(found.memory.id)
         assert ids(answer) == expected[:4]
-        ranks = [found.fused_rank for found in answer.found]
+        ranks = [found.fused_rank for found in answer.memories]
         assert ranks == sorted(ranks)
 
 
@@ -200,11 +200,11 @@ async def test_where_there_is_nothing_else_a_source_fills_the_answer(trivet: Tri
     """The best beyond the cap comes after those within it."""
     await trivet.add("n", sessions(2, 6))
     answer = await asked(trivet, top_k=6, source_cap=1, profile="open")
-    assert len(answer.found) == 6
-    assert len({found.memory.session_id for found in answer.found[:2]}) == 2
-    rest = [found.fused_rank for found in answer.found[2:]]
+    assert len(answer.memories) == 6
+    assert len({found.memory.session_id for found in answer.memories[:2]}) == 2
+    rest = [found.fused_rank for found in answer.memories[2:]]
     assert rest == sorted(rest)
-    assert rest[0] < answer.found[1].fused_rank or rest[0] == answer.found[1].fused_rank + 1
+    assert rest[0] < answer.memories[1].fused_rank or rest[0] == answer.memories[1].fused_rank + 1
 
 
 async def test_documents_are_sources_and_memories_of_none_are_not_capped(trivet: Trivet) -> None:
@@ -215,7 +215,7 @@ async def test_documents_are_sources_and_memories_of_none_are_not_capped(trivet:
     alone = [MemoryInput(id=f"m{at}", text=f"A boat that Ida painted: {colour}.") for at, colour in enumerate(COLOURS)]
     await trivet.add("n", [*chunks, *alone])
     answer = await asked(trivet, top_k=8, source_cap=1, profile="open")
-    assert len(answer.found) == 8
+    assert len(answer.memories) == 8
     assert origins(answer) == {"d": 1, None: 7}
 
 
@@ -234,11 +234,11 @@ async def test_a_varied_answer_says_different_things(trivet: Trivet) -> None:
         answer = await asked(trivet, top_k=8, diversity=diversity, profile="open")
         assert len(set(ids(answer))) == 8
         assert ids(answer)[0] == ids(plain)[0]
-        vectors = await trivet.embedders.default.embed_documents([found.memory.text for found in answer.found])
+        vectors = await trivet.embedders.default.embed_documents([found.memory.text for found in answer.memories])
         alike.append(float(np.triu(vectors @ vectors.T, 1).sum()))
-        by_id = {found.memory.id: found for found in answer.found}
+        by_id = {found.memory.id: found for found in answer.memories}
         ranks = {hit.id: at for at, hit in enumerate(answer.fused_rankings[Leg.VECTOR].hits, 1)}
-        assert all(found.evidence[Leg.VECTOR].rank == ranks[id_] for id_, found in by_id.items())
+        assert all(found.leg_evidence[Leg.VECTOR].rank == ranks[id_] for id_, found in by_id.items())
         if not diversity:
             assert ids(answer) == ids(plain)
     assert alike[0] > alike[1] > alike[2]
@@ -276,12 +276,12 @@ async def test_one_that_stands_for_others_shows_the_best_place_of_all(trivet: Tr
         ],
     )
     answer = await asked(trivet, profile="open")
-    [found] = [each for each in answer.found if each.duplicates]
+    [found] = [each for each in answer.memories if each.duplicates]
     group = {found.memory.id, *found.duplicates}
     assert group == {"a", "b"}
     for leg, ranking in answer.fused_rankings.items():
         places = [rank for rank, hit in enumerate(ranking.hits, 1) if hit.id in group]
-        assert found.evidence[leg].rank == min(places)
+        assert found.leg_evidence[leg].rank == min(places)
 
 
 async def test_what_is_only_true_of_a_duplicate_names_it(trivet: Trivet) -> None:
@@ -295,14 +295,16 @@ async def test_what_is_only_true_of_a_duplicate_names_it(trivet: Trivet) -> None
             *paintings(),
         ],
     )
-    [found] = [each for each in (await asked(trivet, "cold store, Mill Annex", explain=True)).found if each.duplicates]
+    [found] = [
+        each for each in (await asked(trivet, "cold store, Mill Annex", explain=True)).memories if each.duplicates
+    ]
     assert (found.memory.id, found.duplicates) == ("a", ["b"])
-    assert {leg.value: shown.duplicate for leg, shown in found.evidence.items()} == {
+    assert {leg.value: shown.duplicate for leg, shown in found.leg_evidence.items()} == {
         "vector": None,
         "bm25": None,
         "graph": "b",
     }
-    assert found.evidence[Leg.GRAPH].path == ["Mill Annex"]
+    assert found.leg_evidence[Leg.GRAPH].path == ["Mill Annex"]
 
 
 async def test_a_longer_answer_begins_like_a_shorter_one(trivet: Trivet) -> None:

@@ -157,7 +157,7 @@ async def test_it_may_have_no_share(engine: Trivet, model: Path, tmp_path: Path)
     answer = await engine.answer("n", SearchRequest(query=QUERY, profile="humble@1", mode=Mode.HYBRID, top_k=20))
     assert answer.ordering.rescored is not None
     assert answer.ordering.rescored.share == 0.0
-    assert [each.memory.id for each in answer.found] == ids(
+    assert [each.memory.id for each in answer.memories] == ids(
         await searched(engine, mode=Mode.HYBRID, top_k=20, rescore=False)
     )
 
@@ -254,7 +254,7 @@ async def test_training_sees_the_features_that_are_served(
             relevant=frozenset(["t0"]),
             evidence=answer.evidence_by_id,
             known=known,
-            fused=[each.memory.id for each in answer.found],
+            fused=[each.memory.id for each in answer.memories],
         )
         write_examples(tmp_path / "examples.bin", [example])
         [read] = read_examples(tmp_path / "examples.bin")
