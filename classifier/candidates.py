@@ -46,7 +46,7 @@ class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
         titled: share of the title's terms contained in the query; 0 without a title.
         has_title: whether the memory has a title.
         query: traits of the query.
-        places: the row of each candidate in `vectors`; None if they are in the same order.
+        vector_rows: the row of each candidate in `vectors`; None if they are in the same order.
     """
 
     ids: Sequence[Candidate]
@@ -64,7 +64,7 @@ class CandidateInputs(msgspec.Struct, frozen=True, kw_only=True):
     titled: NDArray[np.float32] | Sequence[float]
     has_title: Flags
     query: Sequence[float]
-    places: NDArray[np.int64] | None = None
+    vector_rows: NDArray[np.int64] | None = None
 
 
 CANDIDATE_FEATURES: Final = (
@@ -138,8 +138,8 @@ def describe(
     )
     codes = np.array([known.speakers, known.sessions, known.assistant, known.named, known.has_title], np.int32)
     vectors = None if known.vectors is None else np.ascontiguousarray(known.vectors, np.float32)
-    places = known.places
-    placed = n if vectors is None else len(vectors if places is None else places)
+    vector_rows = known.vector_rows
+    placed = n if vectors is None else len(vectors if vector_rows is None else vector_rows)
     if not floats.shape[1] == codes.shape[1] == placed == n:
         raise ValueError(f"there are {n} candidates, and what is known is of others")
     query = np.empty(_OF_QUERY, np.float32)
@@ -152,8 +152,8 @@ def describe(
         n, *[len(leg.ids) for leg in legs], positions.buffer_info()[0], scores.buffer_info()[0],
         evidence.score_upper_bound,
         native.address(floats), native.address(codes),
-        None if vectors is None else native.address(vectors), None if places is None else native.address(places),
-        0 if vectors is None else vectors.shape[1],
+        None if vectors is None else native.address(vectors),
+        None if vector_rows is None else native.address(vector_rows), 0 if vectors is None else vectors.shape[1],
         native.address(traits), len(MEMORY_TRAITS), native.address(query), _OF_QUERY, native.address(rows),
         native.address(corpus), native.address(order),
     )  # fmt: skip

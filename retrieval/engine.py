@@ -358,8 +358,8 @@ class Trivet:
         known = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
         if known is None:
             return None
-        own = None if known.vectors is None else known.vectors[known.places]
-        return replace(known, ids=candidates.ids([*known.ids]), vectors=own, places=None)
+        own = None if known.vectors is None else known.vectors[known.vector_rows]
+        return replace(known, ids=candidates.ids([*known.ids]), vectors=own, vector_rows=None)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises like `search`."""

@@ -41,7 +41,7 @@ _Known = msgspec.defstruct(
     [
         (name, bytes | None if name == "vectors" else list[Any])
         for name in CandidateInputs.__struct_fields__
-        if name != "places"  # the vectors are in the order of the candidates
+        if name != "vector_rows"  # the vectors are in the order of the candidates
     ],
 )
 _Stored = msgspec.defstruct("_Stored", list((get_type_hints(Example) | {"known": _Known}).items()))

@@ -31,7 +31,7 @@ from retrieval.store.bm25.segments import read_all
 from retrieval.store.changes import ENTITIES, one_snapshot
 from retrieval.store.entities import BY_HAND
 from retrieval.store.namespaces import Namespace
-from retrieval.store.vectors import Stored
+from retrieval.store.vectors import StoredVectors
 from retrieval.types.state import Finding
 
 Mask = NDArray[np.bool_]
@@ -180,15 +180,15 @@ def _neighbours(
 
 
 def _vectors(
-    vectors: QuantizedVectors, docs: NDArray[np.int64], stored: Stored, expected_docs: NDArray[np.int64]
+    vectors: QuantizedVectors, docs: NDArray[np.int64], stored: StoredVectors, expected_docs: NDArray[np.int64]
 ) -> Mask:
     """Compares only vectors that the index has read, rounded as in the index."""
     differs, known = np.zeros(len(docs), np.bool_), vectors.knows(docs)
-    expected = QuantizedVectors(len(docs), stored.vectors.shape[1])
+    expected = QuantizedVectors(len(docs), stored.context_vectors.shape[1])
     expected.put(*stored, version=0)
     both = []
     for source, of in ((vectors, docs[known]), (expected, expected_docs[known])):
-        read = np.empty((2, len(of), stored.vectors.shape[1]), np.float32)
+        read = np.empty((2, len(of), stored.context_vectors.shape[1]), np.float32)
         source.read(of, *read)
         both.append(read)
     differs[known] = (both[0] != both[1]).any(axis=(0, 2))

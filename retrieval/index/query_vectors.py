@@ -17,7 +17,7 @@ from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.slots import slotted
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
-from retrieval.store.vectors import Stored
+from retrieval.store.vectors import StoredVectors
 
 _ROOM = 256
 """Initial capacity in memories: more than a search with the default fan-out needs."""
@@ -72,15 +72,15 @@ class QueryVectors:
             self._add(moved)
         self._absent.update(doc for doc in gone if doc not in self._places)
 
-    def _add(self, found: Stored) -> None:
+    def _add(self, found: StoredVectors) -> None:
         """Add vectors read from the database, rounded as the index would store them."""
         rows = {doc: row for row, doc in enumerate(found.docs.tolist())}
         new = self.unread(rows)  # another leg may have taken some from the index meanwhile
         if not new:
             return
         turns, wanted = (np.array([rows[doc] for doc in each], np.int64) for each in (found.turns.tolist(), new))
-        rounding = QuantizedVectors(*found.vectors.shape)
-        rounding.put(np.arange(len(rows)), found.vectors, turns, found.own, version=rounding.version)
+        rounding = QuantizedVectors(*found.context_vectors.shape)
+        rounding.put(np.arange(len(rows)), found.context_vectors, turns, found.text_vectors, version=rounding.version)
         rounding.read(wanted, *self._room_for(len(new)))
         self._place(new)
 

@@ -17,8 +17,7 @@ from postgres.connection import Connection
 from postgres.prepared import PreparedStatement
 from retrieval.index.columns import COLUMNS, LINKS, MEMORIES, SHORT_CHARS
 from retrieval.index.entity_rows import ALIASES, ALL_KEPT, DESCRIBED, NAMES, Aliases, Entities
-from retrieval.store import vectors
-from retrieval.store.vectors import Stored
+from retrieval.store.vectors import StoredVectors
 
 FEW_VECTORS = 500
 """Most vectors read together with changed memories; also most missing ones left to be read by queries on demand."""
@@ -86,7 +85,7 @@ class MemoryRows(NamedTuple):
 
     columns: Sequence[Any]
     links: Sequence[Any]
-    vectors: Stored | None
+    vectors: StoredVectors | None
     edges: NarrowEdges
     relations: Sequence[Stated]
     roots: dict[int, int]
@@ -98,13 +97,13 @@ class MemoryRows(NamedTuple):
     def from_row(cls, row: Sequence[Any]) -> MemoryRows:
         """Decode the columns of `OF_ALL` or `OF_CHANGED`."""
         sent: Iterator[Any] = iter(row)
-        columns, (context,), links, (own,), mentions, relations, merges, names, aliases = (
+        columns, (context,), links, (text,), mentions, relations, merges, names, aliases = (
             list(islice(sent, width)) for width in _WIDTHS
         )
         return cls(
             columns,
             links,
-            None if context is None else vectors.stored(columns[0], context, links[0], own),
+            None if context is None else StoredVectors.from_columns(columns[0], context, links[0], text),
             edges_of(*mentions),
             [Stated(*each) for each in transposed(relations)],
             dict(transposed(merges)),

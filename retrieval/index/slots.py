@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from graph.persistent import Persistent
 from retrieval.index.array_file import Extended
-from retrieval.store.vectors import Stored
+from retrieval.store.vectors import StoredVectors
 
 NO_SLOT = -1
 
@@ -133,6 +133,6 @@ class GrowableArray(Persistent):
             self.values = grown
 
 
-def slotted(slots: Slots, stored: Stored) -> Stored:
+def slotted(slots: Slots, stored: StoredVectors) -> StoredVectors:
     """Vectors read by ordinal, converted to slots; every ordinal must have one."""
     return stored._replace(docs=slots.from_ordinals(stored.docs), turns=slots.from_ordinals(stored.turns))

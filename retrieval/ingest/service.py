@@ -273,7 +273,7 @@ class Ingest:
         if not same:
             return {}
         async with self._pool.connection() as conn:
-            return await vectors.read_own(conn, namespace.ns, same, generation=namespace.generation)
+            return await vectors.read_text_vectors(conn, namespace.ns, same, generation=namespace.generation)
 
     async def _write_changed(
         self,

@@ -74,7 +74,7 @@ def candidate_inputs(
         titled=by_string(memories.titles, titles, partial(share_of_title, words_of(query)), 0.0),
         has_title=titles != NONE,
         query=query_traits(query),
-        places=rows,
+        vector_rows=rows,
     )
 
 

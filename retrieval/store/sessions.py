@@ -50,14 +50,14 @@ class Turn:
     """A row of the turn table.
 
     Attributes:
-        own: its own unit embedding, shape (dimensions,), in stored precision.
+        text_vector: the unit embedding of its text alone, shape (dimensions,), in stored precision.
         previous: ordinal of the preceding turn in the session; None for the first.
         next: ordinal of the following turn; None for the last.
     """
 
     doc: int
     place: Place
-    own: NDArray[np.float16]
+    text_vector: NDArray[np.float16]
     previous: int | None = None
     next: int | None = None
 
@@ -171,9 +171,9 @@ def _vectors(docs: Sequence[int], turns: Mapping[int, Turn]) -> NDArray[np.float
     """Context vectors of turns whose preceding turns are in `turns`, shape (docs, dimensions)."""
     if not docs:
         return np.empty((0, 0), np.float32)
-    zeros = np.zeros_like(turns[docs[0]].own)
+    zeros = np.zeros_like(turns[docs[0]].text_vector)
     contexts = [(doc, *_context(doc, turns)) for doc in docs]
-    rows = [[zeros if doc is None else turns[doc].own for doc in context] for context in contexts]
+    rows = [[zeros if doc is None else turns[doc].text_vector for doc in context] for context in contexts]
     return context_embedding(*np.asarray(rows, np.float32).swapaxes(0, 1))
 
 

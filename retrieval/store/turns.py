@@ -93,7 +93,7 @@ async def change(
         "ids": text_array([turn.place.id for turn in added]),
         "new_previous": array_text(turn.previous for turn in added),
         "new_next": array_text(turn.next for turn in added),
-        "owns": [HalfVector(turn.own) for turn in added],
+        "owns": [HalfVector(turn.text_vector) for turn in added],
         "docs": array_text(turn.doc for turn in relinked),
         "previous": array_text(turn.previous for turn in relinked),
         "next": array_text(turn.next for turn in relinked),

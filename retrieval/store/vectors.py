@@ -45,49 +45,58 @@ _HEADER_HALVES = 2
 """A halfvec is sent as its dimensions and two unused bytes, then big-endian half floats."""
 
 
-class Stored(NamedTuple):
+class StoredVectors(NamedTuple):
     """Stored vectors of unit length, float32 of shape (n, dimensions).
 
     Attributes:
         docs: ordinals.
-        vectors: the memories' search vectors.
+        context_vectors: by which the memories are found; of a turn, its text's blended with those of preceding turns.
         turns: ordinals of those that are turns.
-        own: vectors of the turns' own texts, without the preceding turns.
+        text_vectors: of the turns' texts alone.
     """
 
     docs: NDArray[np.int64]
-    vectors: NDArray[np.float32]
+    context_vectors: NDArray[np.float32]
     turns: NDArray[np.int64]
-    own: NDArray[np.float32]
+    text_vectors: NDArray[np.float32]
+
+    @classmethod
+    def from_columns(
+        cls, docs: bytes | None, context_vectors: bytes | None, turns: bytes | None, text_vectors: bytes | None
+    ) -> StoredVectors:
+        """Decode columns as PostgreSQL sends them."""
+        return cls(integers(docs), _vectors(context_vectors), integers(turns), _vectors(text_vectors))
 
 
-async def read(conn: Connection, ns: int, docs: Collection[int], *, generation: int) -> Stored:
+async def read(conn: Connection, ns: int, docs: Collection[int], *, generation: int) -> StoredVectors:
     """The vectors of some memories, in any order; those deleted in the meantime are absent.
 
     Raises VectorsReplaced if their generation has changed.
     """
-    return await _stored(conn, _READ, {"ns": ns, "docs": array_text(docs)}, generation)
+    return await _read(conn, _READ, {"ns": ns, "docs": array_text(docs)}, generation)
 
 
-async def read_own(
+async def read_text_vectors(
     conn: Connection, ns: int, docs: Mapping[str, int], *, generation: int
 ) -> dict[str, NDArray[np.float32]]:
-    """The vectors of memories' own texts, for turns without the preceding ones, keyed like their ordinals.
+    """The vectors of memories' texts alone, without those of preceding turns, keyed like their ordinals.
 
     Those deleted in the meantime are absent. Raises VectorsReplaced if their generation has changed.
     """
     found = await read(conn, ns, docs.values(), generation=generation)
-    own = dict(zip(found.docs.tolist(), found.vectors, strict=True))
-    own |= dict(zip(found.turns.tolist(), found.own, strict=True))
-    return {key: own[doc] for key, doc in docs.items() if doc in own}
+    by_doc = dict(zip(found.docs.tolist(), found.context_vectors, strict=True))
+    by_doc |= dict(zip(found.turns.tolist(), found.text_vectors, strict=True))
+    return {key: by_doc[doc] for key, doc in docs.items() if doc in by_doc}
 
 
-async def read_moved(conn: Connection, ns: int, docs: Sequence[int], ids: Sequence[str], *, generation: int) -> Stored:
+async def read_moved(
+    conn: Connection, ns: int, docs: Sequence[int], ids: Sequence[str], *, generation: int
+) -> StoredVectors:
     """The current vectors of updated memories, given by former ordinals, which key the result, and ids.
 
     Those deleted in the meantime are absent. Raises VectorsReplaced if their generation has changed.
     """
-    return await _stored(conn, _READ_MOVED, {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}, generation)
+    return await _read(conn, _READ_MOVED, {"ns": ns, "docs": array_text(docs), "ids": text_array(ids)}, generation)
 
 
 async def check_generation(conn: Connection, ns: int, generation: int) -> None:
@@ -96,16 +105,13 @@ async def check_generation(conn: Connection, ns: int, generation: int) -> None:
         raise VectorsReplaced
 
 
-async def _stored(conn: Connection, statement: LiteralString, parameters: Mapping[str, Any], generation: int) -> Stored:
+async def _read(
+    conn: Connection, statement: LiteralString, parameters: Mapping[str, Any], generation: int
+) -> StoredVectors:
     [[found, *sent]] = await fetch(conn, statement, parameters, binary=True)
     if found != generation:
         raise VectorsReplaced
-    return stored(*sent)
-
-
-def stored(docs: bytes | None, vectors: bytes | None, turns: bytes | None, own: bytes | None) -> Stored:
-    """Decode vectors as PostgreSQL sends them."""
-    return Stored(integers(docs), _vectors(vectors), integers(turns), _vectors(own))
+    return StoredVectors.from_columns(*sent)
 
 
 def _vectors(sent: bytes | None) -> NDArray[np.float32]:

@@ -13,7 +13,7 @@ from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import LATE_ORDINALS
 from retrieval.store import vectors
 from retrieval.store.pool import Pool
-from retrieval.store.vectors import Stored
+from retrieval.store.vectors import StoredVectors
 from retrieval.types.memory import MemoryInput, RelationInput
 from retrieval.types.namespace import NamespaceSettings
 from retrieval.types.search import Filters, Mode, SearchRequest
@@ -128,7 +128,7 @@ async def test_what_is_read_anew_keeps_the_vectors_that_were_here(
     fetched: list[int] = []
     read = vectors.read
 
-    async def counted(conn: Connection, ns: int, docs: list[int], *, generation: int) -> Stored:
+    async def counted(conn: Connection, ns: int, docs: list[int], *, generation: int) -> StoredVectors:
         fetched.extend(docs)
         return await read(conn, ns, docs, generation=generation)
 

@@ -84,8 +84,8 @@ async def stored(trivet: Trivet, pool: Pool, name: str) -> dict[str, NDArray[np.
         found = await namespaces.find(conn, name)
         read = await vectors.read(conn, found.ns, range(found.next_doc), generation=found.generation)
         ids = dict(await (await conn.execute("select doc, id from memory where ns = %s", [found.ns])).fetchall())
-    own = dict(zip(read.turns.tolist(), read.own, strict=True))
-    both = zip(read.docs.tolist(), read.vectors, strict=True)
+    own = dict(zip(read.turns.tolist(), read.text_vectors, strict=True))
+    both = zip(read.docs.tolist(), read.context_vectors, strict=True)
     return {ids[doc]: np.stack([vector, own.get(doc, vector)]) for doc, vector in both}
 
 

@@ -94,11 +94,11 @@ async def test_changed_memories_and_documents_are_embedded_alike(chosen: Trivet,
         found = await namespaces.find(conn, "e5")
         stored = await vectors.read(conn, found.ns, range(found.next_doc), generation=0)
     [expected] = await chosen.embedders.get("multilingual-e5-small").embed_documents(["El dentista cierra los jueves."])
-    assert (stored.vectors @ expected).max() == pytest.approx(1, abs=1e-3)
+    assert (stored.context_vectors @ expected).max() == pytest.approx(1, abs=1e-3)
     inputs = await chosen.candidate_inputs(await chosen.answer("e5", SearchRequest(query="dentist")))
     assert inputs is not None
     query = await chosen.embedders.get("multilingual-e5-small").embed_query("dentist")
-    assert np.max(inputs.own) == pytest.approx(float((stored.vectors @ query).max()), abs=1e-2)
+    assert np.max(inputs.own) == pytest.approx(float((stored.context_vectors @ query).max()), abs=1e-2)
 
 
 async def test_documents_are_cut_by_the_pieces_of_the_embedder(chosen: Trivet) -> None:

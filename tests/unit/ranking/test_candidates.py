@@ -313,8 +313,8 @@ def test_vectors_may_stand_in_any_order() -> None:
     places = rng.permutation(3 * len(some.known.ids))[: len(some.known.ids)]
     vectors = rng.normal(size=(3 * len(places), some.known.vectors.shape[1])).astype(np.float32)
     vectors[places] = some.known.vectors
-    elsewhere = structs.replace(some.known, vectors=vectors, places=places)
+    elsewhere = structs.replace(some.known, vectors=vectors, vector_rows=places)
     in_order, anywhere = describe(some.evidence, some.known), describe(some.evidence, elsewhere)
     assert np.array_equal(in_order.rows, anywhere.rows)
     with pytest.raises(ValueError, match="of others"):
-        describe(some.evidence, structs.replace(elsewhere, places=places[1:]))
+        describe(some.evidence, structs.replace(elsewhere, vector_rows=places[1:]))
