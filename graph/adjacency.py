@@ -1,7 +1,7 @@
 """The in-memory entity graph of a namespace: mention edges between entities and memories, and relations.
 
 The edges loaded first form one segment; later ones go to further segments, the last of which are merged so that
-there are few. A memory's edges count only in its home segment.
+there are few. A memory's edges count only in its home segment. Memories are given by their slot in the index.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def joined(
 
     `active` has the strength of each of them. Two entities may be joined by several edges, in either direction, and an
     edge between two active entities is returned once for each. A relation counts only if all memories that it rests on
-    are `eligible` (by ordinal); `known` entities are excluded as the other end.
+    are `eligible` (by slot); `known` entities are excluded as the other end.
     """
     strongest = sorted(active, key=lambda entity: (-active[entity], entity))
     stated = _stated(graph, eligible, strongest, most=NEAR)

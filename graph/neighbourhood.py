@@ -52,8 +52,8 @@ class View(msgspec.Struct, frozen=True):
     Attributes:
         graph: the namespace's.
         memories: number of memories in the namespace, or an upper bound.
-        eligible: mask over all ordinals of the graph; an ineligible memory is neither returned nor walked through, and
-            its relations are not followed.
+        eligible: mask by slot; an ineligible memory is neither returned nor walked through, and its relations are not
+            followed.
     """
 
     graph: Adjacency

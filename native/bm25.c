@@ -22,7 +22,7 @@ struct list {
 struct search {
     const struct query *query;
     const uint8_t *allowed;
-    int64_t ordinals;
+    int64_t slots;
     struct list *lists;   /* in the order of the parts */
     struct list **bounds; /* by bound, ascending */
     int64_t optional;     /* number of lists, by ascending bound, that are optional */
@@ -58,7 +58,7 @@ static void keep_from(struct search *search, double least) {
 
 /* Add a memory, with its score from the optional lists, if it can be among the best; 0 if out of memory. */
 static int consider(struct search *search, int64_t doc, double score) {
-    if (!(score > 0) || doc < 0 || doc >= search->ordinals || !search->allowed[doc])
+    if (!(score > 0) || doc < 0 || doc >= search->slots || !search->allowed[doc])
         return 1;
     for (int64_t i = search->optional; i--;) {
         struct list *list = search->bounds[i];
@@ -101,7 +101,7 @@ static void settle(struct search *search) {
     }
 }
 
-/* The next ordinal in the lists that are not optional; INT64_MAX at their ends. */
+/* The next slot in the lists that are not optional; INT64_MAX at their ends. */
 static int64_t next_doc(const struct search *search) {
     int64_t first = INT64_MAX;
     for (const struct list *list = search->lists; list < search->lists + search->query->parts; list++)
@@ -212,9 +212,9 @@ static int prepare(struct search *search) {
     return search->heap != NULL;
 }
 
-int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t ordinals, int64_t wanted,
+int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t slots, int64_t wanted,
                     struct scored **best) {
-    struct search search = {.query = query, .allowed = allowed, .ordinals = ordinals, .wanted = wanted, .room = 256};
+    struct search search = {.query = query, .allowed = allowed, .slots = slots, .wanted = wanted, .room = 256};
     int64_t count = -1;
     *best = NULL;
     if (wanted < 1 || query->parts < 1)

@@ -4,7 +4,7 @@
 
 /* The contributions of a term or a period to the scores of memories. */
 struct part {
-    const int32_t *docs;    /* ordinals, ascending */
+    const int32_t *docs;    /* slots, ascending */
     const uint16_t *tfs;    /* term frequencies; null for a period, which adds the same to all */
     const int32_t *lengths; /* number of terms in each */
     int64_t size;
@@ -31,16 +31,16 @@ static inline double added(const struct query *query, const struct part *part, i
     return part->weight * (query->k1 + 1) * tf / (tf + saturation(query, part->lengths[at]));
 }
 
-/* Columns of memories by ordinal; -1 means no neighbour, session or speaker. */
+/* Columns of memories by slot; -1 means no neighbour, session or speaker. */
 struct memories {
-    int64_t ordinals;
+    int64_t slots;
     const int32_t *previous, *next, *lengths, *sessions, *speakers;
     const uint8_t *asks;
 };
 
-/* The best `wanted` allowed memories with scores above 0 and those tied with the last, by ordinal. Returns their
+/* The best `wanted` allowed memories with scores above 0 and those tied with the last, by slot. Returns their
    number, or -1 if out of memory; the caller frees `best`. */
-int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t ordinals, int64_t wanted,
+int64_t trivet_best(const struct query *query, const uint8_t *allowed, int64_t slots, int64_t wanted,
                     struct scored **best);
 
 /* The index of the first memory >= doc, from index `at` on; galloping search, as it is usually near. */

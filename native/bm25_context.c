@@ -21,10 +21,10 @@ struct cell {
 };
 
 /* The next visible turn in one direction, or -1. */
-static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible, int64_t ordinals) {
-    for (int64_t steps = 0; turn >= 0 && steps < ordinals; steps++) { /* bounded, in case the links form a cycle */
+static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible, int64_t slots) {
+    for (int64_t steps = 0; turn >= 0 && steps < slots; steps++) { /* bounded, in case the links form a cycle */
         turn = links[turn];
-        if (turn < 0 || turn >= ordinals)
+        if (turn < 0 || turn >= slots)
             return -1;
         if (visible[turn])
             return turn;
@@ -33,12 +33,12 @@ static int64_t beside(int64_t turn, const int32_t *links, const uint8_t *visible
 }
 
 static void look_around(struct windows *windows, const struct memories *memories, const uint8_t *visible,
-                        int64_t ordinals) {
+                        int64_t slots) {
     for (int64_t i = 0; i < windows->count; i++) {
         int64_t *middle = windows->docs + i * windows->width + windows->reach, before = *middle, after = *middle;
         for (int64_t distance = 1; distance <= windows->reach; distance++) {
-            middle[-distance] = before = beside(before, memories->previous, visible, ordinals);
-            middle[distance] = after = beside(after, memories->next, visible, ordinals);
+            middle[-distance] = before = beside(before, memories->previous, visible, slots);
+            middle[distance] = after = beside(after, memories->next, visible, slots);
         }
     }
 }
@@ -118,7 +118,7 @@ static int is_turn(const struct memories *memories, int64_t doc) {
 /* The eligible turns among some memories and near them with a positive score in context, ascending. Returns their
    number, at most 2 * near + 1 for each memory, or -1 if out of memory. */
 static int64_t turns_in_context(const struct query *query, const struct memories *memories, const uint8_t *visible,
-                                const uint8_t *eligible, int64_t ordinals, const struct context *context,
+                                const uint8_t *eligible, int64_t slots, const struct context *context,
                                 const struct scored *first, int64_t count, struct scored *turns) {
     int64_t given = -1, more = context->befores > context->afters ? context->befores : context->afters;
     struct windows windows = {.reach = context->near + more, .width = 2 * (context->near + more) + 1};
@@ -130,7 +130,7 @@ static int64_t turns_in_context(const struct query *query, const struct memories
     windows.tfs = malloc((query->parts * windows.cells + 1) * sizeof *windows.tfs);
     struct cell *cells = malloc((windows.count * (2 * context->near + 1) + 1) * sizeof *cells);
     if (windows.docs && windows.tfs && cells) {
-        look_around(&windows, memories, visible, ordinals);
+        look_around(&windows, memories, visible, slots);
         look_up(&windows, query);
         int64_t held = near_the_middle(&windows, context->near, cells);
         given = 0;
@@ -149,21 +149,21 @@ static int64_t turns_in_context(const struct query *query, const struct memories
 }
 
 /* The best eligible memories, including turns near the best visible ones, with scores in context; best first, ties by
-   ordinal: the best `wanted` and those tied with the last. `boost` is the factor for memories of the `named` speakers,
-   given by code, `asking` for turns that ask. `context` is NULL for none. `out` receives `capacity` ordinals and as many
+   slot: the best `wanted` and those tied with the last. `boost` is the factor for memories of the `named` speakers,
+   given by code, `asking` for turns that ask. `context` is NULL for none. `out` receives `capacity` slots and as many
    scores. Returns the number of memories, including those beyond the capacity, or -1 if out of memory. */
 int64_t trivet_bm25_ranked(const struct query *query, const struct memories *memories, const uint8_t *visible,
-                           const uint8_t *eligible, int64_t ordinals, int64_t wanted, const struct context *context,
+                           const uint8_t *eligible, int64_t slots, int64_t wanted, const struct context *context,
                            double asking, int64_t named, const int32_t *speakers, double boost, int64_t capacity,
                            void *out) {
     struct scored *found, *seen = NULL, *all = NULL;
     int64_t *docs = out, count = -1;
     double *scores = (double *)out + capacity;
-    ordinals = lesser(ordinals, memories->ordinals);
-    int64_t of_found = trivet_best(query, eligible, ordinals, wanted, &found), of_turns = 0;
+    slots = lesser(slots, memories->slots);
+    int64_t of_found = trivet_best(query, eligible, slots, wanted, &found), of_turns = 0;
     int64_t of_seen = context ? of_found : 0, of_each = context ? 2 * context->near + 1 : 0;
     if (context && visible != eligible)
-        of_seen = trivet_best(query, visible, ordinals, wanted, &seen);
+        of_seen = trivet_best(query, visible, slots, wanted, &seen);
     if (of_seen > 2 * wanted) { /* many are tied */
         sort(seen ? seen : found, of_seen);
         of_seen = 2 * wanted;
@@ -171,7 +171,7 @@ int64_t trivet_bm25_ranked(const struct query *query, const struct memories *mem
     if (of_found >= 0 && of_seen >= 0)
         all = malloc((of_found + of_seen * of_each + 1) * sizeof *all);
     if (all && context)
-        of_turns = turns_in_context(query, memories, visible, eligible, ordinals, context, seen ? seen : found,
+        of_turns = turns_in_context(query, memories, visible, eligible, slots, context, seen ? seen : found,
                                     of_seen, all);
     if (all && of_turns >= 0) {
         count = of_turns;

@@ -10,7 +10,7 @@ typedef struct {
     const int32_t *entity_starts;
     const int32_t *docs;
     const uint8_t *doc_weights;
-    const int32_t *memories; /* ordinals, ascending */
+    const int32_t *memories; /* slots, ascending */
     const int32_t *memory_starts;
     const int32_t *codes;
     const uint8_t *code_weights;
@@ -21,7 +21,7 @@ typedef struct {
 
 /* A memory's edges count only in the segment that is its home. */
 typedef struct {
-    const uint8_t *home; /* by ordinal; TRIVET_NO_SEGMENT if in none */
+    const uint8_t *home; /* by slot; TRIVET_NO_SEGMENT if in none */
     int64_t n_home, n_segments;
     trivet_segment segments[];
 } trivet_graph;

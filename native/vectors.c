@@ -76,29 +76,29 @@ static void prefetch(const struct kept *kept, int64_t row) {
         __builtin_prefetch(kept->low + row * half + i);
 }
 
-/* Read the stored and own vectors of those of n memories that are known (`is_known`), one after another. A negative own
-   row means that the two are equal. */
-void trivet_read_vectors(const struct kept *stored, const struct kept *own, const uint8_t *known,
-                         const int32_t *own_rows, int64_t ordinals, const int64_t *docs, int64_t n,
-                         float *stored_out, float *own_out, uint8_t *is_known) {
+/* Read the context and text vectors of those of n memories that are known (`is_known`), one after another. A negative
+   text row means that the two are equal. */
+void trivet_read_vectors(const struct kept *context, const struct kept *text, const uint8_t *known,
+                         const int32_t *text_rows, int64_t slots, const int64_t *docs, int64_t n,
+                         float *context_out, float *text_out, uint8_t *is_known) {
     for (int64_t at = 0; at < n; at++) {
-        is_known[at] = docs[at] >= 0 && docs[at] < ordinals && docs[at] < stored->rows && known[docs[at]];
+        is_known[at] = docs[at] >= 0 && docs[at] < slots && docs[at] < context->rows && known[docs[at]];
         if (!is_known[at])
             continue;
-        prefetch(stored, docs[at]);
-        if (own_rows[docs[at]] >= 0)
-            prefetch(own, own_rows[docs[at]]);
+        prefetch(context, docs[at]);
+        if (text_rows[docs[at]] >= 0)
+            prefetch(text, text_rows[docs[at]]);
     }
     for (int64_t at = 0; at < n; at++) {
         if (!is_known[at])
             continue;
-        unpack(stored, docs[at], stored_out);
-        if (own_rows[docs[at]] >= 0)
-            unpack(own, own_rows[docs[at]], own_out);
+        unpack(context, docs[at], context_out);
+        if (text_rows[docs[at]] >= 0)
+            unpack(text, text_rows[docs[at]], text_out);
         else
-            memcpy(own_out, stored_out, (size_t)stored->dimensions * sizeof *own_out);
-        stored_out += stored->dimensions;
-        own_out += stored->dimensions;
+            memcpy(text_out, context_out, (size_t)context->dimensions * sizeof *text_out);
+        context_out += context->dimensions;
+        text_out += context->dimensions;
     }
 }
 

@@ -2,6 +2,8 @@
 
 Ordinals are never reused, so after churn few of them have a memory, and arrays by ordinal would be mostly empty.
 Arrays are by slot instead. Slots ascend with ordinals, so that sorting by one sorts by the other.
+
+What is called `doc` is an ordinal in the tables and in `store`, and a slot in the index, the legs and the ranking.
 """
 
 from __future__ import annotations
