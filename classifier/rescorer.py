@@ -24,7 +24,7 @@ MOST_LEAVES = 32
 _score = native.function("trivet_trees", "qPPqqPPPPPP", "i")
 
 
-class Rescored(msgspec.Struct, frozen=True, kw_only=True):
+class RescoredCandidates(msgspec.Struct, frozen=True, kw_only=True):
     """The rescorer's output for the candidates of a query.
 
     Attributes:
@@ -65,13 +65,13 @@ class Rescorer:
 
     def score(
         self, evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
-    ) -> Rescored:
+    ) -> RescoredCandidates:
         """Score the candidates of a query, at least one; `positions` as in `describe`."""
         described = describe(evidence, known, positions)
         scores = self._trees.scores(described.rows, described.top_rows)
         in_domain = self._guard.in_domain(described.corpus)
         unseen = self._unseen.share(described.corpus)
-        return Rescored(
+        return RescoredCandidates(
             scores=dict(zip(map(known.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
             relevance=partial(self._relevance_of, known.ids, described.rows),
             in_domain=in_domain,

@@ -13,7 +13,7 @@ from typing import Any, LiteralString
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.merges import Roots, unified
 from graph.persistent import Persistent, named, part_of
 from graph.relation_index import RelationIndex
@@ -54,7 +54,7 @@ class Adjacency(Persistent):
     PARTS = ("_home", "relations")
     COPIED = ("_home",)
 
-    def __init__(self, edges: NarrowEdges = NO_EDGES, relations: Iterable[Stated] = ()) -> None:
+    def __init__(self, edges: NarrowEdges = NO_EDGES, relations: Iterable[StatedRelation] = ()) -> None:
         """Load the initial edges and relations."""
         loaded = EdgeSegment(edges)
         self._segments = [loaded]
@@ -95,7 +95,7 @@ class Adjacency(Persistent):
             self._layout = head + b"".join(segment.layout for segment in self._segments)
         return self._layout
 
-    def add(self, edges: NarrowEdges, relations: Iterable[Stated], docs: Collection[int]) -> None:
+    def add(self, edges: NarrowEdges, relations: Iterable[StatedRelation], docs: Collection[int]) -> None:
         """Add all edges and relations of the memories `docs`, replacing what was stored for them."""
         self.remove(docs)
         if len(edges[1]):
@@ -198,7 +198,7 @@ def is_in_mask(doc: int, mask: NDArray[np.bool_]) -> bool:
 
 async def read_edges(
     conn: Connection, ns: int, docs: Collection[int] | None = None, *, parts: int = 1, roots: Roots
-) -> tuple[NarrowEdges, list[Stated]]:
+) -> tuple[NarrowEdges, list[StatedRelation]]:
     """Read the edges and relations of a namespace, or of some memories by ordinal, with roots for merged entities.
 
     All edges are read in `parts` statements, as a connection's buffer stays as large as its largest result.
@@ -212,7 +212,7 @@ async def read_edges(
     relations: LiteralString = _RELATIONS if docs is None else _RELATIONS + _SOME
     stated = await fetch(conn, relations, params, binary=True)
     numbers, memories, weights = (np.concatenate(columns) for columns in zip(*read, strict=True))
-    return unified((numbers, memories, weights), [Stated(*relation) for relation in stated], roots)
+    return unified((numbers, memories, weights), [StatedRelation(*relation) for relation in stated], roots)
 
 
 def id_ranges(parts: int) -> Iterator[tuple[int, int]]:

@@ -26,7 +26,7 @@ Key: TypeAlias = tuple[int, str, int]
 """Source, folded relation, target."""
 
 
-class Stated(NamedTuple):
+class StatedRelation(NamedTuple):
     """A relation that a memory states, at depth 0."""
 
     source: int
@@ -45,7 +45,7 @@ class Stated(NamedTuple):
         return self.source, fold_relation(self.relation), self.target
 
     @property
-    def evidence(self) -> tuple[Stated, ...]:
+    def evidence(self) -> tuple[StatedRelation, ...]:
         """The edge itself."""
         return (self,)
 
@@ -54,7 +54,7 @@ BY_MEMORY = itemgetter(3, 0, 1, 2)
 """Sorts stated relations by the memory that states them."""
 
 
-class Inferred(msgspec.Struct, frozen=True):
+class InferredRelation(msgspec.Struct, frozen=True):
     """A relation inferred by a rule.
 
     Attributes:
@@ -70,7 +70,7 @@ class Inferred(msgspec.Struct, frozen=True):
     target: int
     rule: str
     premises: tuple[Edge, ...]
-    evidence: tuple[Stated, ...]
+    evidence: tuple[StatedRelation, ...]
     depth: int
 
     @property
@@ -79,12 +79,17 @@ class Inferred(msgspec.Struct, frozen=True):
         return self.source, self.relation, self.target
 
 
-Edge: TypeAlias = Stated | Inferred
+Edge: TypeAlias = StatedRelation | InferredRelation
 
 
 def infer(
-    edges: Iterable[Stated], rules: Sequence[Rule], *, max_inferred: int, max_rounds: int, max_tried: int = MAX_TRIED
-) -> list[Inferred]:
+    edges: Iterable[StatedRelation],
+    rules: Sequence[Rule],
+    *,
+    max_inferred: int,
+    max_rounds: int,
+    max_tried: int = MAX_TRIED,
+) -> list[InferredRelation]:
     """Everything that follows from the edges, within the limits; independent of the order of the input.
 
     Of several derivations of an edge the shallowest is kept, then the one with the least evidence. A relation stated
@@ -103,10 +108,10 @@ def infer(
     facts = _Facts(plans, tries=iter(range(max_tried)))
     for stated in sorted(edges, key=BY_MEMORY, reverse=True):
         facts.add(stated)
-    inferred: list[Inferred] = []
+    inferred: list[InferredRelation] = []
     fresh: Sequence[Edge] = list(facts.known.values())
     for depth in range(1, max_rounds + 1):
-        found: dict[Key, tuple[_Rank, Inferred]] = {}
+        found: dict[Key, tuple[_Rank, InferredRelation]] = {}
         for rule, premises, (source, target) in facts.matches(fresh):
             key = source, rule.then.relation, target
             if source == target or key in facts.known:
@@ -114,7 +119,7 @@ def infer(
             evidence = tuple(dict.fromkeys(stated for premise in premises for stated in premise.evidence))
             rank = len(evidence), rule, tuple(premise.key for premise in premises)
             if key not in found or rank < found[key][0]:
-                found[key] = rank, Inferred(*key, rule.name, premises, evidence, depth)
+                found[key] = rank, InferredRelation(*key, rule.name, premises, evidence, depth)
         ranked = sorted(found.items(), key=lambda item: (item[1][0][0], item[0]))
         fresh = new = [edge for _, (_, edge) in ranked[: max_inferred - len(inferred)]]
         if not new:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency, is_in_mask
-from graph.forward_chaining import BY_MEMORY, DECAY, Edge, Inferred, Stated, infer
+from graph.forward_chaining import BY_MEMORY, DECAY, Edge, InferredRelation, StatedRelation, infer
 from graph.rules import Rule, fold_relation
 
 NEAR, FAR = 160, 96
@@ -48,7 +48,7 @@ class JoinedEdge(msgspec.Struct, frozen=True):
     relation: str
     forward: bool
     strength: float
-    derivation: tuple[Stated, ...]
+    derivation: tuple[StatedRelation, ...]
     rule: str | None
 
 
@@ -79,13 +79,15 @@ def joined(
     return sorted(edges, key=lambda e: (-e.strength, e.joined_to, e.entity, e.relation, e.forward))
 
 
-def _stated(graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[int], *, most: int) -> list[Stated]:
+def _stated(
+    graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[int], *, most: int
+) -> list[StatedRelation]:
     """At most `most` relations, round-robin: the first of each entity, then the second of each, and so on.
 
     An entity may use up to twice its share in each direction, as others have fewer.
     """
     each_way = min(EACH_WAY, max(1, 2 * most // max(len(entities), 1)))
-    ranked: list[tuple[int, int, Stated]] = []
+    ranked: list[tuple[int, int, StatedRelation]] = []
     for place, entity in enumerate(graph.relations.related(entities)):
         for way in graph.relations.of_entity(entity):
             there = (edge for edge in way[: SCANNED * each_way] if is_in_mask(edge.doc, eligible))
@@ -94,7 +96,7 @@ def _stated(graph: Adjacency, eligible: NDArray[np.bool_], entities: Sequence[in
     return [edge for _, _, edge in ranked[:most]]
 
 
-def _onward(stated: Iterable[Stated], active: Mapping[int, float], rules: Iterable[Rule]) -> list[int]:
+def _onward(stated: Iterable[StatedRelation], active: Mapping[int, float], rules: Iterable[Rule]) -> list[int]:
     """The entities at which further relations could matter to a rule, the most strongly related first.
 
     The premises of a rule share variables, so the evidence of a conclusion is a connected set of relations named by
@@ -119,7 +121,7 @@ def _premises(rules: tuple[Rule, ...]) -> frozenset[str]:
 
 
 def _touching(edge: Edge, active: Mapping[int, float], known: Collection[int]) -> Iterable[JoinedEdge]:
-    rule = edge.rule if isinstance(edge, Inferred) else None
+    rule = edge.rule if isinstance(edge, InferredRelation) else None
     for forward, here, there in ((True, edge.source, edge.target), (False, edge.target, edge.source)):
         if here in active and there not in known and here != there:
             strength = active[here] * DECAY**edge.depth

@@ -11,7 +11,7 @@ from typing import LiteralString
 
 import numpy as np
 
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.segments import NarrowEdges
 from postgres.connection import Connection, fetch
 
@@ -31,7 +31,9 @@ def moved(before: Roots, now: Roots) -> set[int]:
     return {before.get(entity, entity) for entity, _ in before.items() ^ now.items()}
 
 
-def unified(edges: NarrowEdges, relations: Iterable[Stated], roots: Roots) -> tuple[NarrowEdges, list[Stated]]:
+def unified(
+    edges: NarrowEdges, relations: Iterable[StatedRelation], roots: Roots
+) -> tuple[NarrowEdges, list[StatedRelation]]:
     """Edges and relations with merged entities replaced by their roots, each once.
 
     Of several entities' edges to one memory the heaviest is kept. A relation between two entities that are now one is
@@ -57,8 +59,8 @@ def _unified_edges(edges: NarrowEdges, roots: Roots) -> NarrowEdges:
     return entities[kept], docs[kept], weights[kept]
 
 
-def _unified_relations(relations: Iterable[Stated], roots: Roots) -> list[Stated]:
-    shown: dict[Stated, None] = {}
+def _unified_relations(relations: Iterable[StatedRelation], roots: Roots) -> list[StatedRelation]:
+    shown: dict[StatedRelation, None] = {}
     for stated in relations:
         source, target = roots.get(stated.source, stated.source), roots.get(stated.target, stated.target)
         if source != target or stated.source == stated.target:

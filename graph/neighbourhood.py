@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
 from graph.inference import JoinedEdge
-from graph.paths import Collected, Link, Step
+from graph.paths import CollectedNodes, Link, Step
 from graph.resolution import MENTIONS_CAP, Seed
 from native import address, function
 
@@ -98,7 +98,7 @@ class Neighbourhood:
         if not self._walk:
             raise MemoryError("no memory for a walk over the graph")
         self._steps: list[Step] = []
-        self._collected: Collected | None = None
+        self._collected: CollectedNodes | None = None
 
     def __del__(self) -> None:
         """Free the C state."""
@@ -141,14 +141,14 @@ class Neighbourhood:
         return dict(zip(seen.entities[last].tolist(), seen.strengths[last].tolist(), strict=True))
 
     @property
-    def collected(self) -> Collected:
+    def collected(self) -> CollectedNodes:
         """Everything collected so far."""
         if self._collected is None:
             columns, rows = int(_columns(self._walk)), self.memories
             entities, hops, docs = np.empty(columns, np.int64), np.empty(columns, np.int64), np.empty(rows, np.int64)
             arrays = entities, np.empty(columns), hops, docs, np.zeros((rows, columns))
             _export(self._walk, *map(address, arrays))
-            self._collected = Collected(*arrays)
+            self._collected = CollectedNodes(*arrays)
         return self._collected
 
     def begin(self, view: View) -> None:

@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectedNodes:
     """What a walk collected.
 
     Attributes:

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.persistent import Persistent
 
 
@@ -64,7 +64,7 @@ class RelationTable:
         place = bisect_left(self._entities, entity)
         return place < len(self._entities) and bool(self._entities[place] == entity)
 
-    def of_entity(self, entity: int) -> tuple[list[Stated], list[Stated]]:
+    def of_entity(self, entity: int) -> tuple[list[StatedRelation], list[StatedRelation]]:
         """The relations with the entity as source, and those with it as target, ascending."""
         if entity not in self:
             return [], []
@@ -72,7 +72,7 @@ class RelationTable:
         outgoing, incoming = (slice(*self.arrays[way][place : place + 2].tolist()) for way in ("outgoing", "incoming"))
         return self._stated(self._rows[outgoing]), self._stated(self._rows[self.arrays["by_target"][incoming]])
 
-    def of_memories(self, docs: Collection[int]) -> list[Stated]:
+    def of_memories(self, docs: Collection[int]) -> list[StatedRelation]:
         """The relations that some memories state."""
         numbers = np.fromiter(docs, np.int64, len(docs))
         starts, ends = (self.arrays["docs"].searchsorted(numbers, side) for side in ("left", "right"))
@@ -80,9 +80,9 @@ class RelationTable:
         spans = zip(starts[there].tolist(), ends[there].tolist(), strict=True)
         return [each for span in spans for each in self._stated(self._rows[self.arrays["by_doc"][slice(*span)]])]
 
-    def _stated(self, rows: NDArray[np.int64]) -> list[Stated]:
+    def _stated(self, rows: NDArray[np.int64]) -> list[StatedRelation]:
         types = self.types
-        return [Stated(source, types[number], target, doc) for source, number, target, doc in rows.tolist()]
+        return [StatedRelation(source, types[number], target, doc) for source, number, target, doc in rows.tolist()]
 
 
 _NONE = RelationTable.from_rows(np.empty((0, 4), np.int64), [])
@@ -99,9 +99,9 @@ class RelationIndex(Persistent):
         self._table = _NONE
         self._removed: set[int] = set()
         """Memories whose relations in the table no longer count."""
-        self._added: dict[int, list[Stated]] = {}
+        self._added: dict[int, list[StatedRelation]] = {}
         """Relations by memory."""
-        self._lists: dict[int, tuple[list[Stated], list[Stated]]] = {}
+        self._lists: dict[int, tuple[list[StatedRelation], list[StatedRelation]]] = {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays of a table with all relations; they never change."""
@@ -130,7 +130,7 @@ class RelationIndex(Persistent):
         listed = sum(len(outgoing) + len(incoming) for outgoing, incoming in self._lists.values())
         return sum(array.nbytes for array in self._table.arrays.values()) + 150 * listed
 
-    def add(self, relations: Iterable[Stated]) -> None:
+    def add(self, relations: Iterable[StatedRelation]) -> None:
         """Add relations; the same one stated by two memories counts as two."""
         for stated in relations:
             self._added.setdefault(stated.doc, []).append(stated)
@@ -146,7 +146,7 @@ class RelationIndex(Persistent):
         for doc in docs:
             self._added.pop(doc, None)
 
-    def of_memories(self, docs: Collection[int]) -> list[Stated]:
+    def of_memories(self, docs: Collection[int]) -> list[StatedRelation]:
         """The relations that some memories state."""
         docs = set(docs)
         return [
@@ -154,11 +154,11 @@ class RelationIndex(Persistent):
             *chain.from_iterable(self._added.get(doc, ()) for doc in docs),
         ]
 
-    def of_entity(self, entity: int) -> tuple[Sequence[Stated], Sequence[Stated]]:
+    def of_entity(self, entity: int) -> tuple[Sequence[StatedRelation], Sequence[StatedRelation]]:
         """The relations with the entity as source, and those with it as target, ascending."""
         return self._listed(entity) if self.related([entity]) else ((), ())
 
-    def _listed(self, entity: int) -> tuple[list[Stated], list[Stated]]:
+    def _listed(self, entity: int) -> tuple[list[StatedRelation], list[StatedRelation]]:
         """The lists of an entity, which from now on replace the table."""
         ways = self._lists.get(entity)
         if ways is None:

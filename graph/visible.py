@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency, in_mask, is_in_mask
-from graph.forward_chaining import Key, Stated
+from graph.forward_chaining import Key, StatedRelation
 from graph.resolution import MENTIONS_CAP
 
 Mask = NDArray[np.bool_]
@@ -47,7 +47,7 @@ class Tie(NamedTuple):
     other: int
     shared: int
     docs: tuple[int, ...]
-    stated: tuple[Stated, ...]
+    stated: tuple[StatedRelation, ...]
     strength: float
 
 
@@ -93,7 +93,7 @@ class VisibleGraph:
         """
         docs = self.docs_of(entity)
         others, shared, latest = self._met(entity, docs[:recent])
-        stated: dict[int, list[Stated]] = defaultdict(list)
+        stated: dict[int, list[StatedRelation]] = defaultdict(list)
         relations, is_cut = self._stated(entity)
         for each in relations:
             stated[each.target if each.source == entity else each.source].append(each)
@@ -115,14 +115,14 @@ class VisibleGraph:
     def relations_among(self, entities: Collection[int]) -> tuple[list[Relation], bool]:
         """The relations between some entities, and whether there may be more."""
         inside, is_cut = set(entities), False
-        stated: set[Stated] = set()
+        stated: set[StatedRelation] = set()
         for entity in entities:
             found, cut = self._stated(entity)
             stated.update(each for each in found if each.source in inside and each.target in inside)
             is_cut |= cut
         return grouped(stated), is_cut
 
-    def _stated(self, entity: int) -> tuple[list[Stated], bool]:
+    def _stated(self, entity: int) -> tuple[list[StatedRelation], bool]:
         ways = self._graph.relations.of_entity(entity)
         every = chain.from_iterable(islice(way, STATED_SCANNED) for way in ways)
         stated = [each for each in every if is_in_mask(each.doc, self._visible)]
@@ -145,9 +145,9 @@ class VisibleGraph:
         return met, shared, latest
 
 
-def grouped(stated: Collection[Stated]) -> list[Relation]:
+def grouped(stated: Collection[StatedRelation]) -> list[Relation]:
     """Relations, each once with the memories that state it, most often stated first, then latest."""
-    alike: dict[Key, list[Stated]] = defaultdict(list)
+    alike: dict[Key, list[StatedRelation]] = defaultdict(list)
     for each in sorted(stated, key=lambda one: (-one.doc, one)):
         alike[each.key].append(each)
     relations = [Relation(*same[0][:3], tuple(dict.fromkeys(each.doc for each in same))) for same in alike.values()]

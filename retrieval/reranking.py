@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from classifier.query_performance import QueryPerformanceFeatures
-from classifier.rescorer import Rescored
+from classifier.rescorer import RescoredCandidates
 from retrieval.concurrent_legs import LegResults
 from retrieval.legs.base import within_deadline
 from retrieval.preparation import PreparedQuery
@@ -40,7 +40,7 @@ async def rescore_candidates(
     evidence: QueryPerformanceFeatures,
     *,
     timeout_s: float,
-) -> Rescored | None:
+) -> RescoredCandidates | None:
     """Score the candidates with the profile's rescorer if requested; a failure only degrades the answer."""
     if not query.rescores:
         return None
@@ -49,7 +49,7 @@ async def rescore_candidates(
         results.degraded.append(Degradation(leg="rescorer", reason="the profile has none"))
         return None
 
-    async def rescored() -> Rescored | None:
+    async def rescored() -> RescoredCandidates | None:
         embedding = await query.embedding.or_none(timeout_s=0)
         memories, vectors, profile = query.snapshot.index.memories, results.vectors, query.profile
         with query.stopwatch.span("particulars"):

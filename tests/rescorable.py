@@ -12,7 +12,7 @@ import pytest
 from classifier.candidates import CandidateInputs, describe
 from classifier.intents import INTENTS
 from classifier.query_performance import LegScores, QueryPerformanceFeatures
-from classifier.rescorer import Rescored
+from classifier.rescorer import RescoredCandidates
 from classifier.training.examples import Example
 from classifier.traits import MEMORY_TRAITS, QUERY_TRAITS, pack_traits, unpack_traits
 
@@ -137,7 +137,7 @@ def learned(*, seed: int = 0, share: float | None = None, queries: Sequence[Exam
     return replace(fitted, guard=far if share < 1 else fitted.guard, share=always)
 
 
-def rescored(fitted: FittedRescorer, some: Example) -> Rescored:
+def rescored(fitted: FittedRescorer, some: Example) -> RescoredCandidates:
     """A newly trained rescorer's output for a query's candidates, without ONNX and kernels."""
     from scipy.special import expit
 
@@ -148,7 +148,7 @@ def rescored(fitted: FittedRescorer, some: Example) -> Rescored:
     logits = np.asarray(fitted.relevance.booster.predict(described.rows, raw_score=True))
     relevance = expit(fitted.relevance.slope * logits + fitted.relevance.offset)
     relevance_of = dict(zip(some.known.ids, relevance.tolist(), strict=True))
-    return Rescored(
+    return RescoredCandidates(
         scores=scores_of(fitted.booster, some, described),
         relevance=lambda candidates: [relevance_of[each] for each in candidates],
         in_domain=fitted.guard.in_domain(corpus).item(),

@@ -32,7 +32,7 @@ class BadQueries(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Trained:
+class TrainedClassifier:
     """A trained classifier and its metrics on given queries held out in cross-validation."""
 
     queries: int
@@ -86,7 +86,7 @@ def train_custom(
     base: bool,
     seed: int,
     advance: Advance = lambda more: None,
-) -> Trained:
+) -> TrainedClassifier:
     """Train on queries from `read_labelled`; write `intent.onnx`, its card `intent.md` and its line in `SHA256SUMS`.
 
     `out` is the output folder, created if missing, `embed` the embedder used in serving, `shipped` the classifier to
@@ -104,7 +104,7 @@ def train_custom(
     mine = held.rows >= len(ours)
     labels = data.labels[held.rows[mine]]
     answers = softmax(held.averaged[mine], model.temperature)
-    trained = Trained(
+    trained = TrainedClassifier(
         queries=len(given),
         base=len(ours),
         weight=weight,
@@ -138,7 +138,7 @@ def _labelled(line: str, where: str) -> LabelledQuery:
     return LabelledQuery(text=row["text"], intent=Intent(row["intent"]), source="given")
 
 
-def _card(trained: Trained, given: Sequence[LabelledQuery]) -> str:
+def _card(trained: TrainedClassifier, given: Sequence[LabelledQuery]) -> str:
     counts = Counter(query.intent for query in given)
     rows = "\n".join(f"| {intent} | {counts[intent]} |" for intent in INTENTS)
     rows_of_metrics = [

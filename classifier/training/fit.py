@@ -19,7 +19,7 @@ from classifier.training.metrics import fit_temperature
 from classifier.training.model import (
     FORM_SETS,
     GRAM_SETS,
-    Encoded,
+    EncodedQueries,
     IntentDomain,
     IntentModel,
     Member,
@@ -58,7 +58,7 @@ class TrainingSet:
     texts: list[str]
     embeddings: NDArray[np.float32]
     """Shape (n, 384)."""
-    encoded: Encoded
+    encoded: EncodedQueries
     labels: NDArray[np.intp]
     """Indices in INTENTS, shape (n,)."""
     original: NDArray[np.intp]

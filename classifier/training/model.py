@@ -30,7 +30,7 @@ USUAL = 0.8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Encoded:
+class EncodedQueries:
     """The features of n queries."""
 
     rows: NDArray[np.float32]
@@ -38,15 +38,15 @@ class Encoded:
     grams: dict[str, csr_matrix]
     """By set of n-grams, shape (n, BUCKETS): 1 if the query has an n-gram in the bucket."""
 
-    def __getitem__(self, chosen: NDArray[np.intp]) -> "Encoded":
+    def __getitem__(self, chosen: NDArray[np.intp]) -> "EncodedQueries":
         """The chosen queries, in that order."""
-        return Encoded(rows=self.rows[chosen], grams={name: grams[chosen] for name, grams in self.grams.items()})
+        return EncodedQueries(rows=self.rows[chosen], grams={name: grams[chosen] for name, grams in self.grams.items()})
 
 
-def encode(texts: Sequence[str], embeddings: NDArray[np.float32]) -> Encoded:
+def encode(texts: Sequence[str], embeddings: NDArray[np.float32]) -> EncodedQueries:
     """Encode queries with their embeddings, shape (n, 384)."""
     features = [query_features(text, vector) for text, vector in zip(texts, embeddings, strict=True)]
-    return Encoded(
+    return EncodedQueries(
         rows=np.stack([each.row for each in features]),
         grams={name: _sparse([getattr(each, name) for each in features]) for name in GRAM_SETS},
     )
@@ -140,7 +140,7 @@ def centroids(embeddings: NDArray[np.float32], seed: int) -> NDArray[np.float64]
 
 
 def evidence(
-    encoded: Encoded, vocabularies: Mapping[str, Vocabulary], middles: NDArray[np.float64]
+    encoded: EncodedQueries, vocabularies: Mapping[str, Vocabulary], middles: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The evidence of in_domain, shape (n, 4): shares of seen n-grams, and the cosine of the nearest centroid."""
     known = [vocabularies[name].known(encoded.grams[name]) for name in GRAM_SETS]
@@ -194,7 +194,7 @@ class IntentModel:
     """The same without an embedding."""
     in_domain: IntentDomain
 
-    def averaged(self, encoded: Encoded, *, embedded: bool) -> NDArray[np.float64]:
+    def averaged(self, encoded: EncodedQueries, *, embedded: bool) -> NDArray[np.float64]:
         """Logarithms of the members' mean probabilities before temperature, shape (n, 4)."""
         scaled = {name: self.vocabularies[name].scaled(encoded.grams[name]) for name in GRAM_SETS}
         form = self.form if embedded else self.bare_form
@@ -207,13 +207,13 @@ class IntentModel:
         result: NDArray[np.float64] = np.log(mean)
         return result
 
-    def probabilities(self, encoded: Encoded, *, embedded: bool) -> NDArray[np.float64]:
+    def probabilities(self, encoded: EncodedQueries, *, embedded: bool) -> NDArray[np.float64]:
         """Calibrated, shape (n, 4), rows summing to 1."""
         temperature = self.temperature if embedded else self.bare_temperature
         return softmax(self.averaged(encoded, embedded=embedded), temperature)
 
 
-def dense_view(encoded: Encoded, *, embedded: bool) -> NDArray[np.float64]:
+def dense_view(encoded: EncodedQueries, *, embedded: bool) -> NDArray[np.float64]:
     """The part of the rows that the form member reads."""
     first = 0 if embedded else EMBEDDING_DIM
     return encoded.rows[:, first : LEXICAL.stop].astype(np.float64)

@@ -36,7 +36,7 @@ ANSWERLESS = 0.3
 """Weight of a query whose answer is removed, relative to 1 for the unchanged query."""
 
 
-class Described(NamedTuple):
+class DescribedCandidates(NamedTuple):
     """The candidates of a query that are rescored: their features, and whether each is relevant."""
 
     set: str
@@ -114,13 +114,13 @@ def without_answer(example: Example) -> Example | None:
     )
 
 
-def _described(example: Example, weight: float) -> Described:
+def _described(example: Example, weight: float) -> DescribedCandidates:
     described = describe(example.evidence, example.known)
     relevant = np.array([example.known.ids[row] in example.relevant for row in described.top_rows.tolist()], np.bool_)
-    return Described(example.set, weight, described.rows[described.top_rows], relevant)
+    return DescribedCandidates(example.set, weight, described.rows[described.top_rows], relevant)
 
 
-def _weights(queries: Sequence[Described]) -> list[float]:
+def _weights(queries: Sequence[DescribedCandidates]) -> list[float]:
     """The weight of each query's candidates: equal for all sets, with a mean of 1 over the queries."""
     totals: defaultdict[str, float] = defaultdict(float)
     for each in queries:
@@ -128,7 +128,7 @@ def _weights(queries: Sequence[Described]) -> list[float]:
     return [each.weight / totals[each.set] * len(queries) / len(totals) for each in queries]
 
 
-def _grow(queries: Sequence[Described], rising: Sequence[bool]) -> lightgbm.Booster:
+def _grow(queries: Sequence[DescribedCandidates], rising: Sequence[bool]) -> lightgbm.Booster:
     sizes = [len(each.relevant) for each in queries]
     return grow(
         np.concatenate([each.rows for each in queries]),
@@ -140,7 +140,7 @@ def _grow(queries: Sequence[Described], rising: Sequence[bool]) -> lightgbm.Boos
     )
 
 
-def _calibrate(queries: Sequence[Described], logits: Sequence[Floats]) -> tuple[float, float]:
+def _calibrate(queries: Sequence[DescribedCandidates], logits: Sequence[Floats]) -> tuple[float, float]:
     """Slope and offset, from the queries as they are."""
     chosen = [at for at, each in enumerate(queries) if each.weight == 1]
     real = [queries[at] for at in chosen]
@@ -153,7 +153,7 @@ def _calibrate(queries: Sequence[Described], logits: Sequence[Floats]) -> tuple[
     return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
-def _figures(queries: Sequence[Described], relevance: Sequence[Floats]) -> RelevanceFigures:
+def _figures(queries: Sequence[DescribedCandidates], relevance: Sequence[Floats]) -> RelevanceFigures:
     real = [(each, one) for each, one in zip(queries, relevance, strict=True) if each.weight == 1]
     relevant, probability = (np.concatenate(parts) for parts in zip(*((e.relevant, p) for e, p in real), strict=True))
     best = np.array([one.max() for one in relevance])

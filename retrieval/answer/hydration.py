@@ -13,7 +13,7 @@ from postgres.prepared import PendingResult
 from retrieval.answer.conversation import Conversation
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.store import memories
-from retrieval.store.memories import Hydrated, HydratedMemory
+from retrieval.store.memories import HydratedMemory, HydratedRows
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import seen_by
 from retrieval.tasks import apart_if_long
@@ -42,7 +42,7 @@ class TextReader:
         self._conn: Connection | None = None
         self._pending: PendingResult | None = None
         self._likely: frozenset[int] = frozenset()
-        self._prefetched: Hydrated | None = None
+        self._prefetched: HydratedRows | None = None
 
     async def __aenter__(self) -> TextReader:
         return self
@@ -68,11 +68,11 @@ class TextReader:
         """
         ordinals = self._slots.to_ordinal_list(docs)
         if self._pending is not None and self._prefetched is None:
-            self._prefetched = Hydrated(await self._pending.rows())
+            self._prefetched = HydratedRows(await self._pending.rows())
         others = [ordinal for ordinal in ordinals if ordinal not in self._likely]
         read = None
         if others:
-            read = Hydrated(await (await memories.hydrate(await self._connection(), self._ns, others)).rows())
+            read = HydratedRows(await (await memories.hydrate(await self._connection(), self._ns, others)).rows())
         sources = [self._prefetched if ordinal in self._likely else read for ordinal in ordinals]
         rows: list[HydratedMemory | None] = []
         for ordinal, source in zip(ordinals, sources, strict=True):

@@ -45,7 +45,7 @@ Shorten = Callable[[PackCandidate, int], str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Packed:
+class ContextPack:
     """A rendered pack, never above the budget; its text is empty if nothing fits.
 
     The items are in the order shown, and their `tokens` count the entry alone. `related` are the entities other
@@ -69,7 +69,7 @@ def pack(
     shorten: Shorten = lambda memory, _: memory.text,
     source_cap: int | None = None,
     holds: Callable[[str], bool] = lambda _: False,
-) -> Packed:
+) -> ContextPack:
     """Fill the budget greedily by relevance and render the chosen memories under headings.
 
     A memory that does not fit is skipped; smaller ones after it may still fit. If one needs another turn to be
@@ -133,8 +133,8 @@ def pack(
         ]
         here = {item.id for item in items}  # includes needed turns that were dropped on their own
         dropped = [each for each in dropped if each.id not in here]
-        return Packed(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
-    return Packed(context="", tokens_used=0, items=[], dropped=dropped, related=[])
+        return ContextPack(context=context, tokens_used=tokens_used, items=items, dropped=dropped, related=related)
+    return ContextPack(context="", tokens_used=0, items=[], dropped=dropped, related=[])
 
 
 def longest_entry(max_tokens: int) -> int:

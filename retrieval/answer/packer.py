@@ -16,7 +16,7 @@ from postgres.prepared import Parameters, PreparedStatement, fetch_pipelined
 from retrieval.answer.answer import Answer
 from retrieval.answer.excerpt import excerpt
 from retrieval.answer.hydration import TextReader
-from retrieval.answer.pack import NOT_RELEVANT, SAID_BEFORE, Packed, pack
+from retrieval.answer.pack import NOT_RELEVANT, SAID_BEFORE, ContextPack, pack
 from retrieval.answer.pack_formats import PackCandidate
 from retrieval.answer.selection import Limits, RankedMemory, within_cap
 from retrieval.answer.token_counter import count_tokens
@@ -41,7 +41,7 @@ _NAMES = PreparedStatement("""
 _SHOWN = ("id", "text", "title", "speaker", "created_at", "expires_at", "kind", "session_id", "document_id")
 
 
-async def pack_answer(pool: Pool, answer: Answer, request: ContextRequest) -> Packed:
+async def pack_answer(pool: Pool, answer: Answer, request: ContextRequest) -> ContextPack:
     """Pack the answer of a search that was made for `request`.
 
     Raises StoreUnavailable if the database cannot be read, InvalidInput for a least relevance without the rescorer.

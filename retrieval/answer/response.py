@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import query_of
-from retrieval.answer.pack import NOT_RELEVANT, Packed
+from retrieval.answer.pack import NOT_RELEVANT, ContextPack
 from retrieval.answer.selection import CHOICE, RankedMemory
 from retrieval.answer.snippet import snippet
-from retrieval.journal.query_log import Searched
+from retrieval.journal.query_log import AnsweredSearch
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.rescoring import in_words
 from retrieval.ranking.weighting import intent_to_wire
@@ -43,7 +43,7 @@ async def search_response(answer: Answer) -> SearchResponse:
     return SearchResponse(results=await search_results(answer), **_about(answer))
 
 
-async def context_response(answer: Answer, packed: Packed, max_tokens: int) -> ContextResponse:
+async def context_response(answer: Answer, packed: ContextPack, max_tokens: int) -> ContextResponse:
     """The response of the context endpoint; with `explain` it includes what was found, packed or dropped."""
     lacks_relevant = not packed.items and any(each.reason == NOT_RELEVANT for each in packed.dropped)
     considered = {item.id for item in packed.items} | {each.id for each in packed.dropped}  # a cap finds more
@@ -94,9 +94,9 @@ def _about(answer: Answer) -> dict[str, Any]:
     }
 
 
-def searched(answer: Answer, shown: Sequence[RankedMemory]) -> Searched:
+def searched(answer: Answer, shown: Sequence[RankedMemory]) -> AnsweredSearch:
     """The search as a query log entry; `shown` are the memories that the caller gets, best first."""
-    return Searched(
+    return AnsweredSearch(
         search_id=answer.search_id,
         request=answer.query.original_request,
         profile=answer.query.profile.label,

@@ -33,7 +33,7 @@ from retrieval.api.mcp import mcp_route, serving_tools
 from retrieval.api.memories import MemoriesController
 from retrieval.api.middleware import Gateway, logging_late_failures
 from retrieval.api.namespaces import NamespacesController
-from retrieval.api.openapi import Rendered, StructSchemas, complete, config
+from retrieval.api.openapi import CachedRenderer, StructSchemas, complete, config
 from retrieval.api.openapi_page import page
 from retrieval.api.otel import tracing_by
 from retrieval.api.parameters import TypedRequest, check_request
@@ -100,8 +100,8 @@ def create_app(settings: Settings, engine: Trivet | None = None, *, is_server: b
         complete(made, schemas, with_key=with_key, with_rate_limit=settings.rate_limit > 0)
         return made
 
-    html = Rendered(lambda: page(document()), path="/")
-    json = Rendered(lambda: msgspec.json.encode(document()), path="/openapi.json", media_type=MediaType.JSON)
+    html = CachedRenderer(lambda: page(document()), path="/")
+    json = CachedRenderer(lambda: msgspec.json.encode(document()), path="/openapi.json", media_type=MediaType.JSON)
     api.openapi = json.content
     app = Litestar(
         route_handlers=(*_CONTROLLERS, ConsoleController) if settings.console else _CONTROLLERS,

@@ -73,7 +73,7 @@ class StructSchemas(OpenAPISchemaPlugin):
         return schema
 
 
-class Rendered(OpenAPIRenderPlugin):
+class CachedRenderer(OpenAPIRenderPlugin):
     """Serves content made at its first request: making it takes as long as the rest of the application."""
 
     def __init__(self, make: Callable[[], bytes], *, path: str, media_type: MediaType = MediaType.HTML) -> None:
@@ -85,7 +85,7 @@ class Rendered(OpenAPIRenderPlugin):
         return self.content()
 
 
-def config(pages: Sequence[Rendered], server_url: str, *, with_key: bool) -> OpenAPIConfig:
+def config(pages: Sequence[CachedRenderer], server_url: str, *, with_key: bool) -> OpenAPIConfig:
     """Litestar's configuration; `pages` are served below `/docs`, `with_key` tells whether a key is configured."""
     return OpenAPIConfig(
         title="Trivet",

@@ -17,7 +17,7 @@ from retrieval.errors import InvalidInput
 from retrieval.index.columns import from_microseconds
 from retrieval.store import entities, memories
 from retrieval.store.entities import BY_HAND, StoredEntity, StoredMerge
-from retrieval.store.memories import Hydrated
+from retrieval.store.memories import HydratedRows
 from retrieval.types.entity import EntityMemory, EntityMerge, EntityPage, EntityRelation, MetEntity
 
 MAX_RELATIONS = 50
@@ -110,7 +110,7 @@ async def _read(view: EntityView, entity: StoredEntity, docs: NDArray[np.int64])
     """Memories by slot; those deleted meanwhile are absent."""
     ordinals = view.snapshot.index.memories.slots.to_ordinal_list(docs.tolist())
     pending = await memories.hydrate(view.conn, view.ns, ordinals)
-    hydrated = Hydrated(await pending.rows())
+    hydrated = HydratedRows(await pending.rows())
     language = view.snapshot.namespace.settings.language
     read = {doc: hydrated.get(ordinal) for doc, ordinal in zip(docs.tolist(), ordinals, strict=True)}
     return {

@@ -34,7 +34,7 @@ Names = Callable[[str], str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rejected:
+class RejectedRow:
     """A row of the corpus that could not be stored."""
 
     line: int
@@ -47,7 +47,7 @@ class Ingestion:
     """The result of storing the corpus: numbers of rows by status, as in `AddResult`, and the rejected rows."""
 
     counts: Mapping[str, int]
-    rejected: Sequence[Rejected]
+    rejected: Sequence[RejectedRow]
     seconds: float
 
 
@@ -81,7 +81,7 @@ async def ingest(
     """
     started = time.perf_counter()
     counts: Counter[str] = Counter()
-    rejected: list[Rejected] = []
+    rejected: list[RejectedRow] = []
     for namespace in folder.namespaces:
         name = names(namespace)
         if fresh:
@@ -95,7 +95,7 @@ async def ingest(
             results = await engine.add(name, [row.memory for row in batch])
             counts.update(result.status for result in results)
             rejected += [
-                Rejected(line=row.line, id=row.id, error=result.error or "")
+                RejectedRow(line=row.line, id=row.id, error=result.error or "")
                 for row, result in zip(batch, results, strict=True)
                 if result.status == "rejected"
             ]

@@ -43,7 +43,7 @@ class ArraySpec(msgspec.Struct, frozen=True):
     offset: int
 
 
-class Extended(NamedTuple):
+class ExtendedArray(NamedTuple):
     """The first `rows` of an array; `unset` where it has fewer."""
 
     array: NDArray[Any]
@@ -51,9 +51,9 @@ class Extended(NamedTuple):
     unset: Any
 
     @classmethod
-    def from_array(cls, array: NDArray[Any] | Extended) -> Extended:
+    def from_array(cls, array: NDArray[Any] | ExtendedArray) -> ExtendedArray:
         """Wrap an array that is not extended."""
-        return array if isinstance(array, Extended) else cls(array, len(array), 0)
+        return array if isinstance(array, ExtendedArray) else cls(array, len(array), 0)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ class Extended(NamedTuple):
         """Bytes of the array in the file."""
         return math.prod(self.shape) * self.array.itemsize
 
-    def copy(self) -> Extended:
+    def copy(self) -> ExtendedArray:
         """The same, with a copy of the array."""
         return self._replace(array=self.array.copy())
 
@@ -79,7 +79,7 @@ class Extended(NamedTuple):
             yield rest.tobytes()[: self.nbytes - first]
 
 
-FileArray = NDArray[Any] | Extended
+FileArray = NDArray[Any] | ExtendedArray
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ def write(path: Path, about: bytes, arrays: Mapping[str, FileArray]) -> None:
     """
     specs, offset = [], 0
     for name, given in arrays.items():
-        array = Extended.from_array(given)
+        array = ExtendedArray.from_array(given)
         offset += -offset % _ALIGNMENT
         specs.append(ArraySpec(name, array.array.dtype.str, array.shape, offset))
         offset += array.nbytes
@@ -118,7 +118,7 @@ def _parts(header: bytes, specs: list[ArraySpec], arrays: Mapping[str, FileArray
     end = 0
     for spec in specs:
         yield bytes(spec.offset - end)
-        array = Extended.from_array(arrays[spec.name])
+        array = ExtendedArray.from_array(arrays[spec.name])
         yield from array.parts()
         end = spec.offset + array.nbytes
 

@@ -22,7 +22,7 @@ from retrieval.index import namespace_index, rows
 from retrieval.index.namespace_index import NamespaceIndex, metadata_key
 from retrieval.index.rows import MemoryRows
 from retrieval.index.slots import NO_SLOT
-from retrieval.index.snapshot import Checked
+from retrieval.index.snapshot import CheckedNamespace
 from retrieval.store import changes, memories, namespaces
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import ENTITIES, DatabaseSnapshot, one_snapshot
@@ -70,7 +70,7 @@ class FollowedIndex:
         if metadata:
             self._extras.filters[metadata_key(metadata)] = metadata
 
-    async def check(self, pool: Pool, name: str) -> Checked | None:
+    async def check(self, pool: Pool, name: str) -> CheckedNamespace | None:
         """Bring the index up to date; None if that is impossible, and it must no longer be used.
 
         Raises NotFound if the namespace no longer exists.
@@ -109,7 +109,7 @@ class FollowedIndex:
         extras.take_in(answers)
         self.settings = namespaces.settings_of(stored)
         namespace = Namespace(ns, name, self.settings, next_doc, generation)
-        return Checked(namespace, index, now, asked_at)
+        return CheckedNamespace(namespace, index, now, asked_at)
 
     async def _follow(
         self, conn: Connection, extras: _CheckExtras, asked: Parameters, row: tuple[Any, ...]

@@ -18,7 +18,7 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency, in_mask, read_edges
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.merges import moved, read_roots, unified
 from graph.persistent import Persistent, part_of
 from graph.resolution import EntityCandidate
@@ -251,7 +251,9 @@ async def read_slots(conn: Connection, namespace: Namespace) -> tuple[Slots, int
     return Slots(ordinals, given_out=next_doc), generation, ordinals
 
 
-def by_slot(slots: Slots, edges: NarrowEdges, relations: Sequence[Stated]) -> tuple[NarrowEdges, Iterable[Stated]]:
+def by_slot(
+    slots: Slots, edges: NarrowEdges, relations: Sequence[StatedRelation]
+) -> tuple[NarrowEdges, Iterable[StatedRelation]]:
     """Edges and relations with slots instead of ordinals."""
     entities, docs, weights = edges
     stated_in = slots.from_ordinals(np.array([relation.doc for relation in relations], np.int64)).tolist()

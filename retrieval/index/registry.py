@@ -27,7 +27,7 @@ from retrieval.index.freshness import FollowedIndex, changed_since
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.rows import FEW_VECTORS
 from retrieval.index.slots import NO_SLOT, slotted
-from retrieval.index.snapshot import Checked, NamespaceSnapshot
+from retrieval.index.snapshot import CheckedNamespace, NamespaceSnapshot
 from retrieval.index.terms import Vocabulary
 from retrieval.store import namespaces, vectors
 from retrieval.store.bm25.segments import read_all
@@ -81,8 +81,8 @@ class _Entry:
 
     followed: FollowedIndex
     nbytes: int
-    current_check: asyncio.Task[Checked | None] | None = None
-    next_check: asyncio.Task[Checked | None] | None = None
+    current_check: asyncio.Task[CheckedNamespace | None] | None = None
+    next_check: asyncio.Task[CheckedNamespace | None] | None = None
     reloaded_at: float = -math.inf
     vector_load: asyncio.Task[None] | None = None
 
@@ -92,7 +92,7 @@ class _Entry:
         return self.followed.index
 
 
-_Loaded = tuple[_Entry, Checked | None]
+_Loaded = tuple[_Entry, CheckedNamespace | None]
 """A loaded index, and a check if the load included one."""
 
 
@@ -275,13 +275,15 @@ class IndexRegistry:
         self._start_saving(name, entry)
         await asyncio.to_thread(trim_heap)
 
-    async def _next_check(self, name: str, entry: _Entry) -> Checked | None:
+    async def _next_check(self, name: str, entry: _Entry) -> CheckedNamespace | None:
         """The result of a check that has not yet started; several queries may share it."""
         if entry.next_check is None:
             entry.next_check = asyncio.create_task(self._check(name, entry, entry.current_check))
         return await asyncio.shield(entry.next_check)
 
-    async def _check(self, name: str, entry: _Entry, before: asyncio.Task[Checked | None] | None) -> Checked | None:
+    async def _check(
+        self, name: str, entry: _Entry, before: asyncio.Task[CheckedNamespace | None] | None
+    ) -> CheckedNamespace | None:
         """Bring an index up to date; None if that is impossible and it was dropped."""
         if before is not None and not before.done():
             await asyncio.wait([before])

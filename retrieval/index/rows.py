@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.adjacency import MENTIONS, edges_of
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.segments import NarrowEdges
 from postgres.arrays import array_text, transposed
 from postgres.connection import Connection
@@ -87,7 +87,7 @@ class MemoryRows(NamedTuple):
     links: Sequence[Any]
     vectors: StoredVectors | None
     edges: NarrowEdges
-    relations: Sequence[Stated]
+    relations: Sequence[StatedRelation]
     roots: dict[int, int]
     names: Entities
     aliases: Aliases
@@ -105,7 +105,7 @@ class MemoryRows(NamedTuple):
             links,
             None if context is None else StoredVectors.from_columns(columns[0], context, links[0], text),
             edges_of(*mentions),
-            [Stated(*each) for each in transposed(relations)],
+            [StatedRelation(*each) for each in transposed(relations)],
             dict(transposed(merges)),
             Entities.from_columns(*names),
             Aliases.from_columns(*aliases),

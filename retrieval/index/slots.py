@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from graph.persistent import Persistent
-from retrieval.index.array_file import Extended
+from retrieval.index.array_file import ExtendedArray
 from retrieval.store.vectors import StoredVectors
 
 NO_SLOT = -1
@@ -104,7 +104,7 @@ class GrowableArray(Persistent):
 
     def arrays(self) -> dict[str, Any]:
         """The array, with room for values put after it is written to a file."""
-        return super().arrays() | {"values": Extended(self.values, 1 + with_room(self.needed), self._unset)}
+        return super().arrays() | {"values": ExtendedArray(self.values, 1 + with_room(self.needed), self._unset)}
 
     @property
     def nbytes(self) -> int:

@@ -21,7 +21,7 @@ from retrieval.index.freshness import FollowedIndex
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.index.quantized_vectors import QuantizedVectors
 from retrieval.index.rows import MemoryRows
-from retrieval.index.snapshot import Checked
+from retrieval.index.snapshot import CheckedNamespace
 from retrieval.store.bm25 import postings
 from retrieval.store.changes import SNAPSHOT, DatabaseSnapshot
 from retrieval.store.namespaces import CURRENT, Namespace, settings_of
@@ -42,7 +42,7 @@ _READ = PreparedStatement(
 _NAMESPACE_WIDTH = 8
 
 
-async def read(conn: Connection, name: str, terms: Collection[int]) -> tuple[FollowedIndex, Checked] | None:
+async def read(conn: Connection, name: str, terms: Collection[int]) -> tuple[FollowedIndex, CheckedNamespace] | None:
     """Load the index of a namespace with the postings of some terms; None if it does not exist or is not small."""
     asked_at = time.monotonic()
     parameters: Parameters = {"name": name, "most": MOST_ORDINALS, "short": SHORT_CHARS, "terms": array_text(terms)}
@@ -63,4 +63,4 @@ async def read(conn: Connection, name: str, terms: Collection[int]) -> tuple[Fol
         vectors.put(*read.vectors, version=vectors.version)
     index.terms.put(postings.decode_terms(transposed(parts[rows.WIDTH :]), terms), terms, additions=0)
     namespace = Namespace(ns, name, settings_of(stored), next_doc, generation)
-    return FollowedIndex(index, namespace.settings), Checked(namespace, index, now, asked_at)
+    return FollowedIndex(index, namespace.settings), CheckedNamespace(namespace, index, now, asked_at)

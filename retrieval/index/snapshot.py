@@ -15,7 +15,7 @@ from retrieval.index.terms import Postings
 from retrieval.store.namespaces import Namespace
 
 
-class Checked(msgspec.Struct, frozen=True):
+class CheckedNamespace(msgspec.Struct, frozen=True):
     """A namespace whose index has just been checked.
 
     Attributes:
@@ -30,7 +30,7 @@ class Checked(msgspec.Struct, frozen=True):
     asked_at: float
 
 
-class NamespaceSnapshot(Checked, frozen=True):
+class NamespaceSnapshot(CheckedNamespace, frozen=True):
     """A namespace as of a query.
 
     Attributes:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from postgres.connection import Connection
 from retrieval.ingest import transaction
-from retrieval.ingest.transaction import Written
+from retrieval.ingest.transaction import WriteResult
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
@@ -36,7 +36,7 @@ class WriteBatch:
     analysed: Sequence[NewMemory]
     before: Sequence[MemoryVersion]
     expected: Mapping[str, bytes]
-    written: asyncio.Future[Written] = field(default_factory=asyncio.Future)
+    written: asyncio.Future[WriteResult] = field(default_factory=asyncio.Future)
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class GroupCommit:
         self._pool = pool
         self._queues: dict[tuple[int, int], _Queue] = {}
 
-    async def store(self, namespace: Namespace, batch: WriteBatch) -> Written:
+    async def store(self, namespace: Namespace, batch: WriteBatch) -> WriteResult:
         """Write a batch, together with others if it is small."""
         if len(batch.analysed) > MOST_MEMORIES // 2:
             await self._write(namespace, [batch])

@@ -22,7 +22,7 @@ from retrieval.ingest.analysis import Analyser, embedded_text
 from retrieval.ingest.checks import Draft, canonical, check_meaning, drafts_of, fingerprint
 from retrieval.ingest.group_commit import GroupCommit, WriteBatch
 from retrieval.ingest.ordering import KeyedFifo
-from retrieval.ingest.transaction import Written
+from retrieval.ingest.transaction import WriteResult
 from retrieval.store import documents, locking, memories, namespaces, turns, vectors
 from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import StoredMemory
@@ -345,7 +345,7 @@ def _check_either(ids: Sequence[str], filters: Filters) -> None:
         raise InvalidInput("give either ids or filters", loc=("ids",))
 
 
-def _stored(draft: Draft, written: Written) -> AddResult:
+def _stored(draft: Draft, written: WriteResult) -> AddResult:
     """The result for a written memory. A superseded memory may arrive later, so a missing one is only a warning."""
     if draft.id in written.unchanged:
         return AddResult(id=draft.id, status="unchanged")

@@ -39,7 +39,7 @@ _SHOWN = 4
 """Ids shown of each end of a chain of supersessions, which may be as long as the namespace."""
 
 
-class Written(NamedTuple):
+class WriteResult(NamedTuple):
     """The result of a transaction.
 
     Attributes:
@@ -60,7 +60,7 @@ async def store(
     *,
     before: Collection[MemoryVersion],
     expected: Mapping[str, bytes],
-) -> Written:
+) -> WriteResult:
     """Write analysed memories in one transaction; `before` has the stored versions of those that existed.
 
     The ids are unique, and turns of a session in order. `expected` are fingerprints that stored memories must still
@@ -94,7 +94,7 @@ async def store(
         locks.check(removed)
         await _check_chains(conn, ns, removed, added)
         await _exchange(conn, ns, removed, {numbered[item.id]: item for item in added})
-    return Written(
+    return WriteResult(
         replaced=frozenset(stored),
         unchanged=frozenset(unchanged),
         known=frozenset({row.id for row in locked} | written.keys()),

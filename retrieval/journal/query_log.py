@@ -106,7 +106,7 @@ def keyed_hash(text: str, key: bytes) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Searched:
+class AnsweredSearch:
     """An answered search, before redaction: labels of its profile and intent, ids best first with their scores."""
 
     search_id: str
@@ -119,7 +119,7 @@ class Searched:
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
-def entry_of(searched: Searched, settings: QueryLogSettings, key: bytes) -> LoggedQuery:
+def entry_of(searched: AnsweredSearch, settings: QueryLogSettings, key: bytes) -> LoggedQuery:
     """The log entry of a search; with `all` redacted, `key` is used for the hash."""
     request, withheld = searched.request, "all" in settings.redact
     results = [ScoredId(id=id_, score=score) for id_, score in zip(searched.ids, searched.scores, strict=True)]

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from postgres.connection import Connection
-from retrieval.journal.query_log import Searched, entry_of
+from retrieval.journal.query_log import AnsweredSearch, entry_of
 from retrieval.store import query_log, shadow
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
@@ -38,7 +38,7 @@ class Journal:
         self._writers = asyncio.Semaphore(WRITERS)
         self._waiting: set[asyncio.Task[None]] = set()
 
-    def searched(self, namespace: Namespace, searched: Searched) -> None:
+    def searched(self, namespace: Namespace, searched: AnsweredSearch) -> None:
         """Log a search if the namespace has its query log enabled."""
         settings = namespace.settings.query_log
         if settings is not None:
@@ -80,7 +80,7 @@ class Journal:
             log.warning("%s was not written to the journal: %s", what, type(exc).__name__)
 
 
-async def _log_search(conn: Connection, ns: int, searched: Searched, settings: QueryLogSettings) -> None:
+async def _log_search(conn: Connection, ns: int, searched: AnsweredSearch, settings: QueryLogSettings) -> None:
     key = await query_log.key(conn, ns) if "all" in settings.redact else b""
     if key is not None:  # else the namespace is gone
         await query_log.record(conn, ns, entry_of(searched, settings, key), settings)

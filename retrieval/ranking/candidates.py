@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from classifier.rescorer import Rescored
+from classifier.rescorer import RescoredCandidates
 from retrieval.index.strings import StringColumn
 from retrieval.legs.base import LegRanking, best_first
 from retrieval.ranking.fusion import FusedOrder, blend, checked_weight, fuse
@@ -91,7 +91,7 @@ class Candidates(msgspec.Struct, frozen=True):
         """The slots of the first `count` candidates of an order."""
         return [self.docs[number] for number in order.numbers[:count]]
 
-    def rank(self, fused: FusedOrder, rescored: Rescored | None) -> RankedCandidates:
+    def rank(self, fused: FusedOrder, rescored: RescoredCandidates | None) -> RankedCandidates:
         """The fused order, blended with the rescorer's if it ran."""
         if rescored is None:
             return RankedCandidates(*fused, fused)

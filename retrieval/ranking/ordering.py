@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from classifier.rescorer import Rescored
+from classifier.rescorer import RescoredCandidates
 from retrieval.legs.base import LegRanking
 from retrieval.ranking.candidates import Candidates, RankedCandidates
 from retrieval.ranking.timeliness import NamedTime, StateOrder
@@ -31,7 +31,7 @@ class Ordering(NamedTuple):
     candidates: Candidates
     weights: Mapping[Leg, float]
     rrf_k: float
-    rescored: Rescored | None
+    rescored: RescoredCandidates | None
     named_time: NamedTime | None
     state_order: StateOrder | None
     min_relevance: float | None

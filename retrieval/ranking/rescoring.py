@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from classifier.candidates import CandidateInputs
-from classifier.rescorer import Rescored
+from classifier.rescorer import RescoredCandidates
 from classifier.traits import query_traits
 from retrieval.index.columns import Columns
 from retrieval.index.query_vectors import QueryVectors, cosines
@@ -101,7 +101,7 @@ def share_of_title(asked: frozenset[str], title: str) -> float:
 _words_of_title = lru_cache(maxsize=4_096)(words_of)
 
 
-def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) -> Rescored:
+def favouring_period(rescored: RescoredCandidates, candidates: Candidates, weight: float) -> RescoredCandidates:
     """Add a bonus to memories of the query's period, which BM25 knows and the model does not see.
 
     It is scaled by `weight`, the profile's `period_weight`.
@@ -118,7 +118,7 @@ def favouring_period(rescored: Rescored, candidates: Candidates, weight: float) 
     return replace(rescored, scores=scores)
 
 
-def replies_first(rescored: Rescored, candidates: Candidates, memories: Columns) -> Rescored:
+def replies_first(rescored: RescoredCandidates, candidates: Candidates, memories: Columns) -> RescoredCandidates:
     """Exchange the scores of a turn that only asks and of the reply to it, if the reply's is little lower.
 
     The question has more of the query's words, but the reply says what is searched for. An assistant's reply does not:
@@ -139,7 +139,7 @@ def replies_first(rescored: Rescored, candidates: Candidates, memories: Columns)
     return replace(rescored, scores=scores)
 
 
-def in_words(rescored: Rescored, *, identified: bool) -> str:
+def in_words(rescored: RescoredCandidates, *, identified: bool) -> str:
     """How far the rescorer moved the order, and whether memories come first for an identifier, for `explain`."""
     return (
         f"the rescorer's order counts {rescored.share:.0%}: the candidates are {rescored.in_domain:.0%} like its "

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from classifier.intents import INTENTS
-from classifier.training.custom import Trained
+from classifier.training.custom import TrainedClassifier
 from retrieval.reporting.charts import confusion_chart, reliability_chart
 from retrieval.reporting.page import Fact, Part, Section, render_page
 from retrieval.reporting.svg import standalone
 
 
-def write_charts(out: Path, trained: Trained, html: Path | None) -> None:
+def write_charts(out: Path, trained: TrainedClassifier, html: Path | None) -> None:
     """Write `calibration.svg` and `confusion.svg` into the folder, and a page with both if `html` is given."""
     figures, intents = trained.with_embedding, [intent.replace("_", " ") for intent in INTENTS]
     bins = [(each.count, each.confidence, each.accuracy) for each in trained.reliability]

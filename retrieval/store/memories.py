@@ -254,7 +254,7 @@ async def page(conn: Connection, ns: int, filters: Filters, *, after: int, limit
     return await _all_stored(await conn.execute(_LIST.replace("<condition>", condition.sql), parameters))
 
 
-class Hydrated:
+class HydratedRows:
     """Memories as search results show them, by ordinal; decoded on access."""
 
     def __init__(self, rows: Rows) -> None:
@@ -268,7 +268,7 @@ class Hydrated:
 
 
 async def hydrate(conn: Connection, ns: int, docs: Iterable[int]) -> PendingResult:
-    """Send the query for memories by ordinal; `Hydrated` reads the result."""
+    """Send the query for memories by ordinal; `HydratedRows` reads the result."""
     return await send(conn, _HYDRATE, {"ns": ns, "docs": array_text(docs)})
 
 

@@ -73,7 +73,7 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-class Applied(NamedTuple):
+class AppliedMigration(NamedTuple):
     """One row of `trivet_migration`."""
 
     version: int
@@ -102,7 +102,7 @@ def bundled(folder: Traversable | None = None) -> list[Migration]:
     return found
 
 
-def outstanding(series: Sequence[Migration], applied: Sequence[Applied]) -> list[Migration]:
+def outstanding(series: Sequence[Migration], applied: Sequence[AppliedMigration]) -> list[Migration]:
     """The migrations that are not yet applied.
 
     Raises MigrationError if the database's history is not a prefix of `series`: it is newer than the code, has a gap,
@@ -184,9 +184,9 @@ async def _apply(db: Connection, migration: Migration) -> None:
         )
 
 
-async def _applied(db: Connection) -> list[Applied]:
+async def _applied(db: Connection) -> list[AppliedMigration]:
     [(exists,)] = await fetch(db, "select to_regclass('trivet_migration') is not null")
-    return [Applied(*row) for row in await fetch(db, _APPLIED)] if exists else []
+    return [AppliedMigration(*row) for row in await fetch(db, _APPLIED)] if exists else []
 
 
 async def _check_schema(db: Connection) -> None:

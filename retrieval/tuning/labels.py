@@ -29,7 +29,7 @@ MOST_PER_CLICK = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Labelled:
+class LabelledQuery:
     """A query with its known answers.
 
     Attributes:
@@ -58,7 +58,7 @@ class _Intents(Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) -> list[Labelled]:
+def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) -> list[LabelledQuery]:
     """The folder's queries with gold, or `limit` of them drawn by `seed`, in the folder's order.
 
     Raises:
@@ -66,7 +66,7 @@ def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) 
     """
     intents = _labelled_intents(folder.path / "queries.jsonl")
     return [
-        Labelled(
+        LabelledQuery(
             query=query,
             set=folder.name,
             searched=folder.stored_name(query.namespace),
@@ -82,14 +82,14 @@ def content_of(folder: EvaluationFolder) -> str:
     return checksum((folder.path / name).read_bytes() for name in ("corpus.jsonl", "queries.jsonl"))
 
 
-class Gained(NamedTuple):
+class SearchGains(NamedTuple):
     """Gains in (0, 1] of the memories that a search's feedback calls relevant, possibly none; the search's weight."""
 
     gains: dict[str, float]
     weight: float
 
 
-def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bias: float) -> list[Labelled]:
+def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bias: float) -> list[LabelledQuery]:
     """The searches of a namespace with a relevant memory, in order of time.
 
     `judged` has each search once; those without a judged memory that they can still find are ignored. Users look at a
@@ -100,7 +100,7 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
     """
     judged = [each for each in judged if each.clicked or any(judged_by_id(each))]
     found = [
-        Labelled(
+        LabelledQuery(
             query=Query.from_feedback(each, namespace, sorted(gained.gains)),
             set=namespace,
             searched=namespace,
@@ -120,7 +120,7 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
     return found
 
 
-def gained_of(judged: Feedback, *, position_bias: float) -> Gained:
+def gained_of(judged: Feedback, *, position_bias: float) -> SearchGains:
     """Gains of one search by inverse propensity.
 
     A click at rank r stands for all the times that a relevant memory there was not looked at, so it counts
@@ -141,9 +141,9 @@ def gained_of(judged: Feedback, *, position_bias: float) -> Gained:
     worth |= dict.fromkeys(judged.relevant, 1.0) | dict.fromkeys(judged.irrelevant, 0.0)
     positive = {memory_id: worth[memory_id] for memory_id in sorted(worth) if worth[memory_id] > 0}
     if not positive:
-        return Gained(gains={}, weight=0.0)
+        return SearchGains(gains={}, weight=0.0)
     most = max(positive.values())
-    return Gained(gains={memory_id: gain / most for memory_id, gain in positive.items()}, weight=most)
+    return SearchGains(gains={memory_id: gain / most for memory_id, gain in positive.items()}, weight=most)
 
 
 def _labelled_intents(file: Path) -> dict[str, Intent | None]:

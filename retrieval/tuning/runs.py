@@ -34,7 +34,7 @@ _Weight = Annotated[float, Meta(ge=0)]
 
 
 class Rescoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The rescorer's output for the candidates, which does not depend on their fused order; see `Rescored`.
+    """The rescorer's output for the candidates, which does not depend on their fused order; see `RescoredCandidates`.
 
     Attributes:
         identified: candidates that contain an identifier of the query and so come first.

@@ -14,7 +14,7 @@ import pytest
 from classifier.intents import Intent
 from retrieval.evaluation.folder import read_folder
 from retrieval.ingest.service import Ingest
-from retrieval.journal.query_log import Searched
+from retrieval.journal.query_log import AnsweredSearch
 from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import namespaces
@@ -50,10 +50,10 @@ async def _load_vectors(database_url: str) -> None:
         await records.add_feedback("n", FeedbackRequest(search_id="s1", relevant=["m2"], clicked=["m1"]))
 
 
-def _searched(search_id: str, query: str, intent: str | None) -> Searched:
+def _searched(search_id: str, query: str, intent: str | None) -> AnsweredSearch:
     at = NOON if search_id == "s1" else None
     request = SearchRequest(query=query, filters=FILTERS, query_timestamp=at, as_of=at)
-    return Searched(
+    return AnsweredSearch(
         search_id=search_id, request=request, profile="default@3", intent=intent, ids=["m1"], scores=[0.5], total_ms=4.5
     )
 

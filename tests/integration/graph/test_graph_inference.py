@@ -10,7 +10,7 @@ import pytest
 from psycopg import AsyncConnection
 
 from graph import inference, store
-from graph.forward_chaining import DECAY, Stated
+from graph.forward_chaining import DECAY, StatedRelation
 from graph.graph_rows import DocGraph, GivenRelation
 from graph.inference import EACH_WAY, FAR, MAX_INFERRED, NEAR, JoinedEdge, joined, sentence
 from graph.names import entity_id
@@ -75,8 +75,8 @@ async def test_stated_relations_both_ways(conn: AsyncConnection[Any]) -> None:
         JoinedEdge(*edge, 0.5, (stated,), None)
         for edge, stated in sorted(
             [
-                ((BOB, ANN, "met", True), Stated(ANN, "met", BOB, 4)),
-                ((CAT, ANN, "Likes", False), Stated(CAT, "Likes", ANN, 2)),
+                ((BOB, ANN, "met", True), StatedRelation(ANN, "met", BOB, 4)),
+                ((CAT, ANN, "Likes", False), StatedRelation(CAT, "Likes", ANN, 2)),
             ]
         )
     ]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from graph.names import entity_id
 from retrieval.index import array_file, namespace_index, packed_postings, registry, small_namespaces
-from retrieval.index.array_file import Extended, FileArray
+from retrieval.index.array_file import ExtendedArray, FileArray
 from retrieval.index.comparison import check_files
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex
@@ -192,7 +192,9 @@ def turn(number: int) -> MemoryInput:
 
 def large(index: NamespaceIndex) -> dict[str, NDArray[Any]]:
     """The arrays of an index that grow with its memories, except those that `arrays` copies."""
-    found = {name: each.array for name, each in index.arrays().items() if isinstance(each, Extended) and each.nbytes}
+    found = {
+        name: each.array for name, each in index.arrays().items() if isinstance(each, ExtendedArray) and each.nbytes
+    }
     copies = {f"vectors.{name}" for name in index.vectors.COPIED} | {f"names.{name}" for name in index.names.COPIED}
     return {name: array for name, array in found.items() if name not in copies}
 

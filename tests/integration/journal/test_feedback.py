@@ -12,7 +12,7 @@ import pytest
 from classifier.intents import Intent
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ingest.service import Ingest
-from retrieval.journal.query_log import Searched, entry_of
+from retrieval.journal.query_log import AnsweredSearch, entry_of
 from retrieval.journal.service import JournalService, relevant_of
 from retrieval.journal.writer import Journal
 from retrieval.store import feedback, namespaces, query_log
@@ -47,7 +47,7 @@ async def stored(records: JournalService, name: str) -> list[Feedback]:
 
 async def log_search(pool: Pool, search_id: str, settings: QueryLogSettings, ids: str = "ba", ns: str = "n") -> None:
     request = SearchRequest(query="Where?", as_of=AS_OF, query_timestamp=AS_OF, filters=Filters(kind=["memory"]))
-    searched = Searched(
+    searched = AnsweredSearch(
         search_id=search_id, request=request, profile="default@3", intent=None, ids=list(ids), scores=[0.5] * len(ids),
         total_ms=1.0,
     )  # fmt: skip
@@ -71,7 +71,7 @@ async def test_a_search_may_be_judged_before_it_is_logged(pool: Pool, monkeypatc
     monkeypatch.setattr(query_log, "record", slow)
     journal = Journal(pool)
     request = SearchRequest(query="Where?")
-    journal.searched(found, Searched(search_id="s1", request=request, profile="default@3", intent=None, ids=["a"],
+    journal.searched(found, AnsweredSearch(search_id="s1", request=request, profile="default@3", intent=None, ids=["a"],
                                      scores=[0.5], total_ms=1.0))  # fmt: skip
     receipt = await JournalService(pool, journal).add_feedback("n", FeedbackRequest(search_id="s1", relevant=["a"]))
     assert receipt.stored

@@ -14,7 +14,7 @@ import pytest
 from postgres.connection import Connection
 from retrieval.errors import InvalidInput
 from retrieval.journal import writer as journal_module
-from retrieval.journal.query_log import Searched, entry_of
+from retrieval.journal.query_log import AnsweredSearch, entry_of
 from retrieval.journal.service import JournalService
 from retrieval.journal.writer import Journal
 from retrieval.store import namespaces, query_log
@@ -32,16 +32,16 @@ async def namespace(pool: Pool, settings: QueryLogSettings | None, name: str = "
         return await namespaces.find(conn, name)
 
 
-def searched(search_id: str, query: str = "Where?", **fields: Any) -> Searched:
+def searched(search_id: str, query: str = "Where?", **fields: Any) -> AnsweredSearch:
     given = {"profile": "default@3", "intent": "fact_lookup", "ids": ["b", "a"], "scores": [0.5, 0.25], "total_ms": 4.5}
-    return Searched(search_id=search_id, **{"request": SearchRequest(query=query), **given, **fields})
+    return AnsweredSearch(search_id=search_id, **{"request": SearchRequest(query=query), **given, **fields})
 
 
 async def logged(pool: Pool, name: str = "n") -> list[LoggedQuery]:
     return (await JournalService(pool, Journal(pool)).list_queries(name, cursor=None, limit=1_000)).queries
 
 
-async def write(pool: Pool, ns: Namespace, *entries: Searched) -> None:
+async def write(pool: Pool, ns: Namespace, *entries: AnsweredSearch) -> None:
     journal = Journal(pool)
     for entry in entries:
         journal.searched(ns, entry)
@@ -60,7 +60,7 @@ async def test_an_entry_comes_back_as_it_was_written(pool: Pool) -> None:
     at = datetime(2024, 5, 1, 12, tzinfo=UTC)
     filters = Filters(tags_all=["chat"], created_before=at, metadata={"a": [1, None]})
     request = SearchRequest(query="Where is ana@example.org?", filters=filters, as_of=at, query_timestamp=at)
-    search = Searched(
+    search = AnsweredSearch(
         search_id="s1", request=request, profile="p@1", intent=None, ids=["b"], scores=[0.0163], total_ms=4.25, at=at
     )
     await write(pool, await namespace(pool, QueryLogSettings()), search)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from classifier import rescorer
 from classifier.candidates import FeatureMatrix, describe
-from classifier.rescorer import Rescored, Rescorer
+from classifier.rescorer import RescoredCandidates, Rescorer
 from classifier.training.examples import Example, read_examples, write_examples
 from classifier.traits import pack_traits
 from retrieval.engine import Trivet
@@ -176,7 +176,7 @@ async def test_a_rescorer_that_fails_is_named_and_the_fusion_answers(
 ) -> None:
     expected = numbers(await searched(engine, rescore=False))
 
-    def broken(*_: object) -> Rescored:
+    def broken(*_: object) -> RescoredCandidates:
         raise ArithmeticError("the trees fell\nin the forest")
 
     monkeypatch.setattr(Rescorer, "score", broken)

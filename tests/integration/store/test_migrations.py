@@ -19,7 +19,7 @@ from retrieval.embedding.onnx import DIMENSIONS
 from retrieval.errors import MigrationError, StoreError, StoreUnavailable
 from retrieval.ingest.service import Ingest
 from retrieval.profiles.profile import DEFAULT, Models
-from retrieval.store.migrate import _LOCK, Applied, Migration, bundled, migrate, outstanding, pending
+from retrieval.store.migrate import _LOCK, AppliedMigration, Migration, bundled, migrate, outstanding, pending
 from retrieval.store.pool import connect, open_pool
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from tests.processes import PATIENCE_S
@@ -29,8 +29,8 @@ FIRST = Migration(version=1, name="first", sql="create table a (x integer); crea
 SECOND = Migration(version=2, name="second", sql="alter table a add y integer")
 
 
-def applied(*migrations: Migration) -> list[Applied]:
-    return [Applied(version=m.version, name=m.name, checksum=m.checksum) for m in migrations]
+def applied(*migrations: Migration) -> list[AppliedMigration]:
+    return [AppliedMigration(version=m.version, name=m.name, checksum=m.checksum) for m in migrations]
 
 
 def tables(url: str) -> set[str]:

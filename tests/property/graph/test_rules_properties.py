@@ -10,7 +10,7 @@ import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.forward_chaining import Edge, Inferred, Key, Stated, infer
+from graph.forward_chaining import Edge, InferredRelation, Key, StatedRelation, infer
 from graph.rules import Atom, Rule, RuleError, inverse, symmetric, transitive
 
 NAMES = ("r", "s", "t")
@@ -19,7 +19,7 @@ relations = st.sampled_from(NAMES)
 variables = st.sampled_from(VARIABLES)
 atoms = st.builds(Atom, variables, relations, variables)
 stated = st.builds(
-    Stated, st.integers(0, 4), st.sampled_from(["r", "s", "t", "T"]), st.integers(0, 4), st.integers(0, 6)
+    StatedRelation, st.integers(0, 4), st.sampled_from(["r", "s", "t", "T"]), st.integers(0, 4), st.integers(0, 6)
 )
 graphs = st.lists(stated, max_size=10)
 
@@ -48,11 +48,11 @@ rule_sets = st.lists(
 )
 
 
-def unbounded(edges: list[Stated], rules: list[Rule]) -> list[Inferred]:
+def unbounded(edges: list[StatedRelation], rules: list[Rule]) -> list[InferredRelation]:
     return infer(edges, rules, max_inferred=10_000, max_rounds=1_000, max_tried=10**9)
 
 
-def naive_rounds(edges: list[Stated], rules: list[Rule]) -> Iterator[set[Key]]:
+def naive_rounds(edges: list[StatedRelation], rules: list[Rule]) -> Iterator[set[Key]]:
     """The additions of each round if every rule is tried on every choice of entities."""
     known = {edge.key for edge in edges}
     entities = sorted({end for source, _, target in known for end in (source, target)})
@@ -73,7 +73,7 @@ def naive_rounds(edges: list[Stated], rules: list[Rule]) -> Iterator[set[Key]]:
 
 
 @given(graphs, rule_sets)
-def test_as_much_as_by_trying_everything_and_as_early(edges: list[Stated], rules: list[Rule]) -> None:
+def test_as_much_as_by_trying_everything_and_as_early(edges: list[StatedRelation], rules: list[Rule]) -> None:
     """The rounds of the naive fixpoint are the depths."""
     found = unbounded(edges, rules)
     rounds = {key: depth for depth, new in enumerate(naive_rounds(edges, rules), start=1) for key in new}
@@ -81,8 +81,8 @@ def test_as_much_as_by_trying_everything_and_as_early(edges: list[Stated], rules
     assert len(found) == len(rounds)
 
 
-@given(st.lists(st.builds(Stated, st.integers(0, 7), st.just("r"), st.integers(0, 7), st.just(1)), max_size=20))
-def test_transitive_is_the_transitive_closure(edges: list[Stated]) -> None:
+@given(st.lists(st.builds(StatedRelation, st.integers(0, 7), st.just("r"), st.integers(0, 7), st.just(1)), max_size=20))
+def test_transitive_is_the_transitive_closure(edges: list[StatedRelation]) -> None:
     graph = nx.DiGraph([(edge.source, edge.target) for edge in edges])
     closure = nx.transitive_closure(graph, reflexive=None)
     found = {(edge.source, edge.target) for edge in unbounded(edges, [transitive("r")])}
@@ -91,7 +91,7 @@ def test_transitive_is_the_transitive_closure(edges: list[Stated]) -> None:
 
 @given(graphs, rule_sets, st.integers(0, 12), st.integers(0, 3), st.integers(0, 60), st.randoms())
 def test_the_order_of_the_input_does_not_matter(
-    edges: list[Stated],
+    edges: list[StatedRelation],
     rules: list[Rule],
     max_inferred: int,
     max_rounds: int,
@@ -100,7 +100,7 @@ def test_the_order_of_the_input_does_not_matter(
 ) -> None:
     """Not even if the bounds cut."""
 
-    def found() -> list[Inferred]:
+    def found() -> list[InferredRelation]:
         return infer(edges, rules, max_inferred=max_inferred, max_rounds=max_rounds, max_tried=max_tried)
 
     before = found()
@@ -111,7 +111,7 @@ def test_the_order_of_the_input_does_not_matter(
 
 @given(graphs, rule_sets, st.integers(0, 12), st.integers(0, 4), st.integers(0, 60))
 def test_bounds_are_kept_and_only_cut(
-    edges: list[Stated], rules: list[Rule], max_inferred: int, max_rounds: int, max_tried: int
+    edges: list[StatedRelation], rules: list[Rule], max_inferred: int, max_rounds: int, max_tried: int
 ) -> None:
     found = infer(edges, rules, max_inferred=max_inferred, max_rounds=max_rounds, max_tried=max_tried)
     assert len(found) <= max_inferred
@@ -121,7 +121,7 @@ def test_bounds_are_kept_and_only_cut(
 
 
 @given(graphs, rule_sets)
-def test_a_derivation_stands_on_its_evidence_alone(edges: list[Stated], rules: list[Rule]) -> None:
+def test_a_derivation_stands_on_its_evidence_alone(edges: list[StatedRelation], rules: list[Rule]) -> None:
     """The evidence alone implies the same, no deeper; the rule derives it from the premises."""
     known: dict[Key, Edge] = {edge.key: edge for edge in edges}
     for edge in unbounded(edges, rules):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.adjacency import Adjacency
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.inference import JoinedEdge
 from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.resolution import Seed
@@ -52,7 +52,7 @@ def cases(draw: st.DrawFn) -> Case:
     seeds = [Seed(e, "", "", score, "exact", count) for e, score, count in zip(some, scores, counts, strict=True)]
     anchors = draw(st.dictionaries(st.integers(0, MEMORIES - 1), st.floats(0.01, 2), max_size=4))
     others = draw(st.lists(st.sampled_from([e for e in ENTITIES if e not in some]), unique=True, max_size=2))
-    told = (Stated(0, "in", 1, 0),)
+    told = (StatedRelation(0, "in", 1, 0),)
     joined = {e: JoinedEdge(e, some[0], "in", True, draw(st.floats(0.1, 1)), told, None) for e in others if some}
     few = st.integers(1, 4)
     bounds = Bounds(

@@ -12,7 +12,7 @@ import pytest
 from msgspec import UNSET
 
 from retrieval.answer.excerpt import excerpt
-from retrieval.answer.pack import Packed, pack
+from retrieval.answer.pack import ContextPack, pack
 from retrieval.answer.pack_formats import PackCandidate
 from retrieval.answer.token_counter import count_tokens
 from retrieval.types.search import PackFormat, PackOrder
@@ -35,17 +35,17 @@ def turn(id: str, text: str, *, speaker: str = "Ann", session_id: str = "s", **f
 
 
 def packed(*candidates: PackCandidate, max_tokens: int = 1_000, format: PackFormat = "markdown",
-           order: PackOrder = "relevance", source_cap: int | None = None) -> Packed:  # fmt: skip
+           order: PackOrder = "relevance", source_cap: int | None = None) -> ContextPack:  # fmt: skip
     return pack(
         candidates, max_tokens=max_tokens, format=format, order=order, count=count_tokens, source_cap=source_cap
     )
 
 
-def ids(packed: Packed) -> list[str]:
+def ids(packed: ContextPack) -> list[str]:
     return [item.id for item in packed.items]
 
 
-def reasons(packed: Packed) -> dict[str, str]:
+def reasons(packed: ContextPack) -> dict[str, str]:
     return {drop.id: drop.reason for drop in packed.dropped}
 
 
@@ -366,7 +366,7 @@ def test_where_nothing_fits_the_context_is_empty(format: PackFormat, max_tokens:
 
 
 def test_no_candidates_no_context() -> None:
-    assert packed() == Packed(context="", tokens_used=0, items=[], dropped=[], related=[])
+    assert packed() == ContextPack(context="", tokens_used=0, items=[], dropped=[], related=[])
 
 
 def test_what_fits_exactly_gets_in_and_with_a_token_less_does_not() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.resolution import Seed
 from graph.segments import LEVELS, EdgeSegment
@@ -32,9 +32,9 @@ class Plain:
     """Each memory's mentions and relations."""
 
     mentions: dict[int, Mentions] = field(default_factory=dict)
-    relations: dict[int, Sequence[Stated]] = field(default_factory=dict)
+    relations: dict[int, Sequence[StatedRelation]] = field(default_factory=dict)
 
-    def put(self, mentions: Mapping[int, Mentions], relations: Mapping[int, Sequence[Stated]]) -> None:
+    def put(self, mentions: Mapping[int, Mentions], relations: Mapping[int, Sequence[StatedRelation]]) -> None:
         """Replace memories."""
         self.mentions |= mentions
         self.relations |= {doc: relations.get(doc, ()) for doc in mentions}
@@ -88,9 +88,9 @@ HISTORY: st.SearchStrategy[list[Any]] = st.lists(
 
 def stated(
     mentions: Mapping[int, Mentions], related: Mapping[int, Sequence[tuple[int, str, int]]]
-) -> dict[int, list[Stated]]:
+) -> dict[int, list[StatedRelation]]:
     """The relations of those memories that are there."""
-    return {doc: [Stated(*relation, doc) for relation in related.get(doc, ())] for doc in mentions}
+    return {doc: [StatedRelation(*relation, doc) for relation in related.get(doc, ())] for doc in mentions}
 
 
 @given(MENTIONS, RELATED, HISTORY, st.data())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.adjacency import Adjacency
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.inference import JoinedEdge
 from graph.neighbourhood import Bounds, Neighbourhood, View
 from graph.paths import Link
@@ -84,7 +84,7 @@ def test_a_memory_of_both_seeds_comes_first() -> None:
 
 
 def test_paths_go_from_the_seed_over_the_memories_walked_through() -> None:
-    lives = JoinedEdge(ROME, CHOIR, "in", True, 1.0, (Stated(CHOIR, "in", ROME, 101),), None)
+    lives = JoinedEdge(ROME, CHOIR, "in", True, 1.0, (StatedRelation(CHOIR, "in", ROME, 101),), None)
     seen = view((ANN, 100, 1.0), (CHOIR, 100, 1.0), (CHOIR, 101, 1.0), (ROME, 102, 1.0))
     near = begun(seen, seed(ANN))
     assert near.onward(seen, near.best(4), {}, entities=4, from_anchors=False)

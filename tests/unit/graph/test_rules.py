@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.forward_chaining import Inferred, Stated, infer
+from graph.forward_chaining import InferredRelation, StatedRelation, infer
 from graph.inference import JoinedEdge, sentence
 from graph.rules import (
     DEFAULT_RULES,
@@ -31,11 +31,11 @@ ANN, BOB, CAT, DAN, EVE = range(1, 6)
 GRANDPARENT = Rule("grandparent", (Atom("x", "parent_of", "y"), Atom("y", "parent_of", "z")), Atom("x", "gp", "z"))
 
 
-def inferred(edges: list[Stated], *rules: Rule) -> list[Inferred]:
+def inferred(edges: list[StatedRelation], *rules: Rule) -> list[InferredRelation]:
     return infer(edges, rules, max_inferred=100, max_rounds=10)
 
 
-def said(edges: list[Inferred]) -> list[tuple[int, str, int]]:
+def said(edges: list[InferredRelation]) -> list[tuple[int, str, int]]:
     return [edge.key for edge in edges]
 
 
@@ -103,28 +103,28 @@ def test_the_default_rules_are_in_force_unless_something_is_set() -> None:
     ],
 )
 def test_default_rules(stated: str, follows: list[str]) -> None:
-    assert [edge.relation for edge in inferred([Stated(ANN, stated, BOB, 7)], *DEFAULT_RULES)] == follows
+    assert [edge.relation for edge in inferred([StatedRelation(ANN, stated, BOB, 7)], *DEFAULT_RULES)] == follows
 
 
 def test_names_of_relations_are_compared_folded() -> None:
     assert fold_relation("  Is  Part-of_") == "is_part_of"
-    edges = [Stated(ANN, "Married to", BOB, 7), Stated(BOB, "MARRIED-TO", ANN, 8)]
+    edges = [StatedRelation(ANN, "Married to", BOB, 7), StatedRelation(BOB, "MARRIED-TO", ANN, 8)]
     assert inferred(edges, symmetric("married_to")) == []
 
 
 def test_each_kind_of_rule() -> None:
-    assert said(inferred([Stated(ANN, "near", BOB, 7)], symmetric("near"))) == [(BOB, "near", ANN)]
-    both = [Stated(ANN, "parent of", BOB, 7), Stated(DAN, "child of", CAT, 8)]
+    assert said(inferred([StatedRelation(ANN, "near", BOB, 7)], symmetric("near"))) == [(BOB, "near", ANN)]
+    both = [StatedRelation(ANN, "parent of", BOB, 7), StatedRelation(DAN, "child of", CAT, 8)]
     assert said(inferred(both, *inverse("parent_of", "child_of"))) == [(BOB, "child_of", ANN), (CAT, "parent_of", DAN)]
-    chain = [Stated(ANN, "in", BOB, 7), Stated(BOB, "in", CAT, 8)]
+    chain = [StatedRelation(ANN, "in", BOB, 7), StatedRelation(BOB, "in", CAT, 8)]
     assert said(inferred(chain, transitive("in"))) == [(ANN, "in", CAT)]
-    parents = [Stated(ANN, "parent of", BOB, 7), Stated(BOB, "parent of", CAT, 8)]
+    parents = [StatedRelation(ANN, "parent of", BOB, 7), StatedRelation(BOB, "parent of", CAT, 8)]
     assert said(inferred(parents, GRANDPARENT)) == [(ANN, "gp", CAT)]
 
 
 def test_a_derivation_goes_down_to_what_memories_state() -> None:
     """A grandparent by way of a child_of: the premise is itself inferred."""
-    edges = [Stated(BOB, "child of", ANN, 7), Stated(BOB, "parent of", CAT, 8)]
+    edges = [StatedRelation(BOB, "child of", ANN, 7), StatedRelation(BOB, "parent of", CAT, 8)]
     found = {edge.key: edge for edge in inferred(edges, *inverse("parent_of", "child_of"), GRANDPARENT)}
     grand = found[ANN, "gp", CAT]
     assert [premise.key for premise in grand.premises] == [(ANN, "parent_of", BOB), (BOB, "parent_of", CAT)]
@@ -134,10 +134,15 @@ def test_a_derivation_goes_down_to_what_memories_state() -> None:
 
 def test_the_shortest_derivation_wins() -> None:
     """First the least deep, then the least evidence; of memories that state the same the latest."""
-    longer = [Stated(ANN, "in", BOB, 1), Stated(BOB, "in", CAT, 2), Stated(CAT, "in", DAN, 3)]
+    longer = [StatedRelation(ANN, "in", BOB, 1), StatedRelation(BOB, "in", CAT, 2), StatedRelation(CAT, "in", DAN, 3)]
     [found] = [e for e in inferred(longer, transitive("in")) if e.key == (ANN, "in", DAN)]
     assert (found.depth, len(found.evidence)) == (2, 3)
-    shorter = [*longer, Stated(ANN, "in", EVE, 4), Stated(EVE, "in", DAN, 5), Stated(EVE, "In", DAN, 9)]
+    shorter = [
+        *longer,
+        StatedRelation(ANN, "in", EVE, 4),
+        StatedRelation(EVE, "in", DAN, 5),
+        StatedRelation(EVE, "In", DAN, 9),
+    ]
     [found] = [e for e in inferred(shorter, transitive("in")) if e.key == (ANN, "in", DAN)]
     assert (found.depth, sorted(edge.doc for edge in found.evidence)) == (1, [4, 9])
     via = Rule("via", (Atom("x", "in", "y"), Atom("y", "in", "z"), Atom("z", "in", "w")), Atom("x", "in", "w"))
@@ -146,14 +151,14 @@ def test_the_shortest_derivation_wins() -> None:
 
 
 def test_nothing_is_joined_to_itself_or_said_twice() -> None:
-    circle = [Stated(ANN, "in", BOB, 1), Stated(BOB, "in", CAT, 2), Stated(CAT, "in", ANN, 3)]
+    circle = [StatedRelation(ANN, "in", BOB, 1), StatedRelation(BOB, "in", CAT, 2), StatedRelation(CAT, "in", ANN, 3)]
     found = inferred(circle, transitive("in"), symmetric("in"))
     assert sorted(said(found)) == [(ANN, "in", CAT), (BOB, "in", ANN), (CAT, "in", BOB)]
-    assert inferred([Stated(ANN, "in", ANN, 1)], symmetric("in"), transitive("in")) == []
+    assert inferred([StatedRelation(ANN, "in", ANN, 1)], symmetric("in"), transitive("in")) == []
 
 
 def test_bounds() -> None:
-    chain = [Stated(at, "in", at + 1, at) for at in range(40)]
+    chain = [StatedRelation(at, "in", at + 1, at) for at in range(40)]
     whole = infer(chain, [transitive("in")], max_inferred=10_000, max_rounds=10, max_tried=10**6)
     assert len(whole) == 41 * 40 / 2 - 40
     assert {e.depth for e in infer(chain, [transitive("in")], max_inferred=10_000, max_rounds=2)} == {1, 2}
@@ -165,10 +170,10 @@ def test_bounds() -> None:
 
 def test_a_sentence_reads_well() -> None:
     names = {ANN: "Ann", BOB: "Bob", CAT: "Cat", DAN: "Dan"}
-    married = Stated(BOB, "married to", ANN, 1)
+    married = StatedRelation(BOB, "married to", ANN, 1)
     edge = JoinedEdge(BOB, ANN, "married_to", True, 0.9, (married,), "symmetric")
     assert sentence(edge, names) == "Ann —married to→ Bob, since Bob —married to→ Ann (symmetric)"
-    steps = (Stated(ANN, "in", BOB, 1), Stated(BOB, "in", CAT, 2), Stated(CAT, "in", EVE, 3))
+    steps = (StatedRelation(ANN, "in", BOB, 1), StatedRelation(BOB, "in", CAT, 2), StatedRelation(CAT, "in", EVE, 3))
     assert (
         sentence(JoinedEdge(ANN, EVE, "in", False, 0.8, steps, "transitive"), names)
         == "Ann —in→ 5, since Ann —in→ Bob, Bob —in→ Cat and Cat —in→ 5 (transitive)"

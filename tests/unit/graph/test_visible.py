@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.adjacency import Adjacency
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.merges import moved, unified
 from graph.visible import MAX_EVIDENCE, RECENT, STATED_SCANNED, VisibleGraph, co_mentions, grouped
 from tests.graph_edges import edges_of
@@ -26,7 +26,7 @@ MENTIONS = st.dictionaries(
 )
 STATED = st.lists(
     st.builds(
-        Stated,
+        StatedRelation,
         st.sampled_from(ENTITIES),
         st.sampled_from(["in", "near", "Near"]),
         st.sampled_from(ENTITIES),
@@ -38,7 +38,7 @@ VISIBLE = st.lists(st.booleans(), min_size=MEMORIES, max_size=MEMORIES)
 ROOTS = st.dictionaries(st.sampled_from(ENTITIES[:3]), st.sampled_from(ENTITIES[3:]))
 
 
-def graph_of(parts: Sequence[Mentions], stated: Sequence[Stated]) -> Adjacency:
+def graph_of(parts: Sequence[Mentions], stated: Sequence[StatedRelation]) -> Adjacency:
     """Loaded in parts, of which later ones replace memories of earlier ones."""
     graph = Adjacency(edges_of({}), [])
     for mentions in parts:
@@ -48,7 +48,9 @@ def graph_of(parts: Sequence[Mentions], stated: Sequence[Stated]) -> Adjacency:
 
 
 @given(st.lists(MENTIONS, max_size=3), STATED, VISIBLE)
-def test_it_says_what_visible_memories_say(parts: list[Mentions], stated: list[Stated], visible: list[bool]) -> None:
+def test_it_says_what_visible_memories_say(
+    parts: list[Mentions], stated: list[StatedRelation], visible: list[bool]
+) -> None:
     mentions = {doc: weights for part in parts for doc, weights in part.items()}
     graph = VisibleGraph(graph_of(parts, stated), np.array(visible, np.bool_))
     docs = {
@@ -83,7 +85,9 @@ def test_it_says_what_visible_memories_say(parts: list[Mentions], stated: list[S
 
 
 @given(MENTIONS, STATED, ROOTS)
-def test_merged_entities_are_their_roots(mentions: Mentions, stated: list[Stated], roots: dict[int, int]) -> None:
+def test_merged_entities_are_their_roots(
+    mentions: Mentions, stated: list[StatedRelation], roots: dict[int, int]
+) -> None:
     edges, relations = unified(edges_of(mentions), stated, roots)
     heaviest: dict[tuple[int, int], float] = {}
     for doc, weights in mentions.items():
@@ -94,7 +98,9 @@ def test_merged_entities_are_their_roots(mentions: Mentions, stated: list[Stated
     assert {(entity, doc): weight for entity, doc, weight in rows} == heaviest
     assert len(rows) == len(heaviest)
     shown = {
-        Stated(roots.get(each.source, each.source), each.relation, roots.get(each.target, each.target), each.doc)
+        StatedRelation(
+            roots.get(each.source, each.source), each.relation, roots.get(each.target, each.target), each.doc
+        )
         for each in stated
         if each.source == each.target or roots.get(each.source, each.source) != roots.get(each.target, each.target)
     }
@@ -116,7 +122,7 @@ def test_a_hub_is_read_in_part() -> None:
     hub, others = 1, np.arange(2, count + 2)
     docs = np.arange(count)
     edges = np.concatenate([np.full(count, hub), others]), np.concatenate([docs, docs]), np.ones(2 * count)
-    stated = [Stated(hub, "met", int(other), int(doc)) for other, doc in zip(others, docs, strict=True)]
+    stated = [StatedRelation(hub, "met", int(other), int(doc)) for other, doc in zip(others, docs, strict=True)]
     graph = VisibleGraph(Adjacency(edges, stated), np.ones(count, np.bool_))
     relations, is_cut = graph.relations_of(hub)
     assert (len(relations), is_cut) == (STATED_SCANNED, True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from retrieval.index import hash_index
 from retrieval.index import strings as strings_module
-from retrieval.index.array_file import Extended, FileArray
+from retrieval.index.array_file import ExtendedArray, FileArray
 from retrieval.index.columns import NEVER, Columns, microseconds
 from retrieval.index.slots import GrowableArray
 from retrieval.index.strings import NONE, CategoryColumn, NameMatcher, StringColumn, StringTable, cut
@@ -36,7 +36,7 @@ FILED = st.integers(0, 4)
 
 def copied(arrays: Mapping[str, FileArray]) -> dict[str, NDArray[Any]]:
     """As loaded from a file."""
-    written = {name: Extended.from_array(array) for name, array in arrays.items()}
+    written = {name: ExtendedArray.from_array(array) for name, array in arrays.items()}
     return {
         name: np.frombuffer(bytearray().join(each.parts()), each.array.dtype).reshape(each.shape)
         for name, each in written.items()

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from retrieval.journal.query_log import Searched, entry_of, keyed_hash, redact, redacted_filters
+from retrieval.journal.query_log import AnsweredSearch, entry_of, keyed_hash, redact, redacted_filters
 from retrieval.types.namespace import QueryLogSettings, Redaction
 from retrieval.types.search import Filters, SearchRequest
 from tests.hanging import bounded
@@ -85,8 +85,8 @@ def test_harmless_filters_stay() -> None:
     assert redacted_filters(Filters(created_after=given.created_after), ["all"]) is not None
 
 
-def searched(query: str, **fields: Any) -> Searched:
-    return Searched(
+def searched(query: str, **fields: Any) -> AnsweredSearch:
+    return AnsweredSearch(
         search_id="s1",
         request=SearchRequest(query=query, as_of=datetime(2024, 5, 1, tzinfo=UTC), **fields),
         profile="default@3",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from graph.forward_chaining import Stated
+from graph.forward_chaining import StatedRelation
 from graph.inference import JoinedEdge
 from graph.paths import Link
 from retrieval.legs.path_explanations import describe
@@ -12,10 +12,16 @@ from retrieval.legs.path_explanations import describe
 IDS = {1: "m1", 2: "m2"}
 NAMES = {10: "Ann", 20: "the choir", 30: "Oslo", 40: "Norway"}
 ANN, CHOIR = 10, 20
-STATED = JoinedEdge(30, 10, "lives_in", True, 1.0, (Stated(10, "lives_in", 30, 7),), None)
-BACKWARDS = JoinedEdge(30, 10, "home of", False, 1.0, (Stated(30, "home of", 10, 7),), None)
+STATED = JoinedEdge(30, 10, "lives_in", True, 1.0, (StatedRelation(10, "lives_in", 30, 7),), None)
+BACKWARDS = JoinedEdge(30, 10, "home of", False, 1.0, (StatedRelation(30, "home of", 10, 7),), None)
 INFERRED = JoinedEdge(
-    40, 10, "part_of", True, 0.9, (Stated(10, "part_of", 30, 7), Stated(30, "part_of", 40, 8)), "transitive"
+    40,
+    10,
+    "part_of",
+    True,
+    0.9,
+    (StatedRelation(10, "part_of", 30, 7), StatedRelation(30, "part_of", 40, 8)),
+    "transitive",
 )
 
 
