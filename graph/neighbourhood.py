@@ -46,7 +46,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     time_s: float = 0.1
 
 
-class View(msgspec.Struct, frozen=True):
+class GraphView(msgspec.Struct, frozen=True):
     """The part of a namespace that a walk may see: the memories that meet the query's filters.
 
     Attributes:
@@ -151,7 +151,7 @@ class Neighbourhood:
             self._collected = CollectedNodes(*arrays)
         return self._collected
 
-    def begin(self, view: View) -> None:
+    def begin(self, view: GraphView) -> None:
         """Hop 0: add the seeds and their latest memories.
 
         A hub's latest memories seldom mention the other seeds, so its edges to their memories are added too.
@@ -179,7 +179,7 @@ class Neighbourhood:
 
     def onward(
         self,
-        view: View,
+        view: GraphView,
         top: Mapping[int, float],
         joined: Mapping[int, JoinedEdge],
         *,
@@ -216,7 +216,7 @@ class Neighbourhood:
         return self.collected.path(doc, self._steps, len(self._seeds))
 
 
-def _seen(view: View) -> tuple[bytes, int, int]:
+def _seen(view: GraphView) -> tuple[bytes, int, int]:
     return view.graph.layout, address(view.eligible), len(view.eligible)
 
 

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 
 from graph.inference import JoinedEdge, joined
-from graph.neighbourhood import Bounds, Neighbourhood, View
+from graph.neighbourhood import Bounds, GraphView, Neighbourhood
 from graph.resolution import Seed
 from graph.rules import Rule
 
 
-def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:
+def begin(view: GraphView, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:
     """Hop 0: the memories that mention the query's entities, and the entities related to these by `rules`."""
     near = Neighbourhood(seeds, view.memories, bounds)
     if seeds:
@@ -27,7 +27,7 @@ def begin(view: View, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: B
     return near
 
 
-def walk(view: View, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> None:
+def walk(view: GraphView, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> None:
     """Extend the result of `begin` by a walk from it and some anchors.
 
     With `max_hops` 0 it has only memories that mention a seed, and anchors; `anchors` has the strength > 0 of eligible
@@ -56,7 +56,7 @@ def _narrowed(width: int, hops: int) -> int:
     return max(min(width, 2), width >> hops)
 
 
-def _relations(view: View, near: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
+def _relations(view: GraphView, near: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
     """The entities related to those of the last hop, each with its strongest relation."""
     active = near.frontier
     if not view.graph.relations.related(active):

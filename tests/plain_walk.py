@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graph.inference import JoinedEdge
-from graph.neighbourhood import ANCHORS_SHARE, BRIDGES_SHARE, DAMPING, SEEDS_SHARE, Bounds, View
+from graph.neighbourhood import ANCHORS_SHARE, BRIDGES_SHARE, DAMPING, SEEDS_SHARE, Bounds, GraphView
 from graph.resolution import MENTIONS_CAP, Seed
 from tests.graph_edges import latest_edges, weightiest_edges
 
@@ -30,7 +30,7 @@ class Entity:
 class PlainWalk:
     """The nodes collected: entities by number, memories, raw weights by both, anchors."""
 
-    view: View
+    view: GraphView
     seeds: Sequence[Seed]
     bounds: Bounds
     entities: dict[int, Entity] = field(default_factory=dict)

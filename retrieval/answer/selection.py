@@ -211,7 +211,7 @@ def _evidence(ranking: LegRanking, rank: int, *, duplicate: str | None) -> LegEv
     """A leg's evidence for the memory at a rank, which stands for itself or is a `duplicate`."""
     place = rank - FIRST_RANK
     doc, score = ranking.docs.item(place), ranking.scores.item(place)
-    found = LegEvidence(rank=rank, score=score, duplicate=duplicate, terms=ranking.held.get(doc))
+    found = LegEvidence(rank=rank, score=score, duplicate=duplicate, terms=ranking.matched_terms.get(doc))
     path = ranking.paths.get(doc)
     return found if path is None else replace(found, path=list(path.names), why=path.why)
 

@@ -26,8 +26,8 @@ from retrieval.types.search import Degradation, Leg, SearchOptions, SearchReques
 
 log = logging.getLogger(__name__)
 
-_told: TTLCache[str, None] = TTLCache(maxsize=64, ttl=60.0)
-"""What `tell` logged in the last minute."""
+_logged: TTLCache[str, None] = TTLCache(maxsize=64, ttl=60.0)
+"""What `log_once` logged in the last minute."""
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         terms: the query as weighted terms, if the leg matches terms.
         entity_idfs: of the query's known entities, in [0, 1]: 1 for one that a single memory mentions.
         paths: by slot; set by the graph leg with `explain`.
-        held: by slot, the query's terms that a memory itself contains; set by the BM25 leg with `explain`.
+        matched_terms: by slot, the query's terms that a memory itself contains; set by the BM25 leg with `explain`.
     """
 
     docs: NDArray[np.int64]
@@ -130,7 +130,7 @@ class LegRanking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     terms: TermQuery | None = None
     entity_idfs: tuple[float, ...] = ()
     paths: Mapping[int, GraphPath] = msgspec.field(default_factory=dict)
-    held: Mapping[int, list[str]] = msgspec.field(default_factory=dict)
+    matched_terms: Mapping[int, list[str]] = msgspec.field(default_factory=dict)
 
     @classmethod
     def best(
@@ -182,18 +182,18 @@ async def within_deadline(name: str, work: Awaitable[T], timeout_s: float) -> T 
         raise
     except TimeoutError:
         reason = f"passed its deadline of {timeout_s:g} s"
-        tell(f"leg {name} failed: {reason}")
+        log_once(f"leg {name} failed: {reason}")
     except Exception as exc:
         reason = f"{type(exc).__name__}: {str(exc).partition(chr(10))[0]}"
         # No traceback for an outage of the embedder: every query hits it, and the message describes it.
-        tell(f"leg {name} failed: {reason}", exc_info=not isinstance(exc, (EmbeddingFailed, ModelFileError)))
+        log_once(f"leg {name} failed: {reason}", exc_info=not isinstance(exc, (EmbeddingFailed, ModelFileError)))
     return Degradation(leg=name, reason=reason)
 
 
-def tell(message: str, **options: Any) -> None:
+def log_once(message: str, **options: Any) -> None:
     """Log an error unless the last minute had the same: in an outage every query has it, and `/metrics` counts them."""
-    if message not in _told:
-        _told[message] = None
+    if message not in _logged:
+        _logged[message] = None
         log.error("%s", message, **options)
 
 

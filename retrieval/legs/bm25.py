@@ -21,12 +21,14 @@ class Bm25Retriever:
         """The best eligible memories by BM25; none if no term occurs."""
         query_terms, postings, profile = query.query_terms, query.snapshot.postings, query.profile
         memories = query.snapshot.index.memories
-        term_query = bm25_scoring.weigh(
+        term_query = bm25_scoring.TermQuery.from_postings(
             postings, query_terms.terms, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
         )
-        found = {text: postings.terms[term].docs for term, text in query_terms.terms.items() if term in postings.terms}
+        docs_of_term = {
+            text: postings.terms[term].docs for term, text in query_terms.terms.items() if term in postings.terms
+        }
         details: dict[str, Any] = {
-            "terms": {text: int(docs.size) for text, docs in found.items()},
+            "terms": {text: int(docs.size) for text, docs in docs_of_term.items()},
             "memories": postings.memories,
         }
         if term_query.terms or term_query.period_docs.size:
@@ -49,8 +51,8 @@ class Bm25Retriever:
         ranking = LegRanking.best(docs, scores, memories.ids, count=query.fan_out, details=details, terms=term_query)
         if not query.request.explain:
             return ranking
-        held = dict[int, list[str]]({doc: [] for doc in ranking.docs.tolist()})
-        for text, having in found.items():
+        matched_terms = dict[int, list[str]]({doc: [] for doc in ranking.docs.tolist()})
+        for text, having in docs_of_term.items():
             for doc in ranking.docs[np.isin(ranking.docs, having)].tolist():
-                held[doc].append(text)
-        return structs.replace(ranking, held=held)
+                matched_terms[doc].append(text)
+        return structs.replace(ranking, matched_terms=matched_terms)

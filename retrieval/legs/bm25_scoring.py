@@ -59,7 +59,7 @@ class TermQuery:
 
     Attributes:
         terms: the query's terms that occur in the namespace.
-        asked: the number of its terms, including those that do not occur.
+        term_count: the number of its terms, including those that do not occur.
         score_upper_bound: the limit of BM25 for a memory with all of these, as their frequency grows.
         average: average number of terms of a memory.
         k1: saturation of term frequency.
@@ -70,7 +70,7 @@ class TermQuery:
     """
 
     terms: Sequence[TermWeight]
-    asked: int
+    term_count: int
     score_upper_bound: float
     average: float
     k1: float
@@ -78,6 +78,40 @@ class TermQuery:
     period_docs: NDArray[np.int32]
     timeliness: float
     layout: bytes = field(init=False, repr=False)
+
+    @classmethod
+    def from_postings(
+        cls,
+        postings: Postings,
+        terms: Collection[int] = (),
+        *,
+        k1: float = K1,
+        b: float | None = None,
+        period_weight: float = 0.0,
+    ) -> TermQuery:
+        """The query's terms with their idf; `terms` are all of them, including those that no memory contains.
+
+        idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
+        Framework: BM25 and Beyond", 2009, in the form that cannot be negative.
+
+        A `b` of None is the `length_penalty` of the namespace's average.
+
+        The query's periods are scored as one term, present or absent, with `period_weight` times its idf: a memory's
+        time is a preference, not a filter.
+        """
+        period_docs = postings.period_docs if period_weight else NO_DOCS
+        average = max(postings.length / max(postings.memories, 1), 1.0)  # memories may have no terms
+        dfs = [postings.terms[term].docs.size if term in postings.terms else 0 for term in terms]
+        return cls(
+            terms=[TermWeight(each, _idf(postings.memories, each.docs.size)) for each in postings.terms.values()],
+            term_count=len(terms),
+            score_upper_bound=(k1 + 1) * sum(_idf(postings.memories, df) for df in dfs),
+            average=average,
+            k1=k1,
+            b=length_penalty(average) if b is None else b,
+            period_docs=period_docs,
+            timeliness=period_weight * _idf(postings.memories, period_docs.size),
+        )
 
     def __post_init__(self) -> None:
         head = (self.k1, 1 - self.b, self.b / self.average)
@@ -87,35 +121,6 @@ class TermQuery:
         if self.period_docs.size:
             parts.append(_LAST.pack(address(self.period_docs), self.period_docs.size, self.timeliness))
         object.__setattr__(self, "layout", b"".join(parts))
-
-
-def weigh(
-    found: Postings, asked: Collection[int] = (), *, k1: float = K1, b: float | None = None, period_weight: float = 0.0
-) -> TermQuery:
-    """The query's terms with their idf; `asked` are all of them, including those that no memory contains.
-
-    idf(t) = ln(1 + (N - df + 0.5) / (df + 0.5)): Robertson and Zaragoza, "The Probabilistic Relevance
-    Framework: BM25 and Beyond", 2009, in the form that cannot be negative.
-
-    A `b` of None is the `length_penalty` of the namespace's average.
-
-    The query's periods are scored as one term, present or absent, with `period_weight` times its idf: a memory's time
-    is a preference, not a filter.
-    """
-    terms = [TermWeight(postings, _idf(found.memories, postings.docs.size)) for postings in found.terms.values()]
-    period_docs = found.period_docs if period_weight else NO_DOCS
-    average = max(found.length / max(found.memories, 1), 1.0)  # memories may have no terms
-    dfs = [found.terms[term].docs.size if term in found.terms else 0 for term in asked]
-    return TermQuery(
-        terms=terms,
-        asked=len(asked),
-        score_upper_bound=(k1 + 1) * sum(_idf(found.memories, df) for df in dfs),
-        average=average,
-        k1=k1,
-        b=length_penalty(average) if b is None else b,
-        period_docs=period_docs,
-        timeliness=period_weight * _idf(found.memories, period_docs.size),
-    )
 
 
 @lru_cache(maxsize=4_096)
@@ -132,7 +137,7 @@ def coverage(query: TermQuery | None, docs: ArrayLike) -> NDArray[np.float32]:
     docs = np.ascontiguousarray(docs, np.int64)
     shares = np.zeros((3, docs.size), np.float32)
     if query is not None and query.terms:
-        _coverage(query.layout, query.score_upper_bound, query.asked, address(docs), docs.size, address(shares))
+        _coverage(query.layout, query.score_upper_bound, query.term_count, address(docs), docs.size, address(shares))
     return shares
 
 

@@ -13,11 +13,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from graph.adjacency import in_mask, is_in_mask
-from graph.neighbourhood import Bounds, View
+from graph.neighbourhood import Bounds, GraphView
 from graph.traversal import begin, walk
 from retrieval.index.query_vectors import cosines
 from retrieval.index.slots import NO_SLOT
-from retrieval.legs.base import LegQuery, LegRanking, tell
+from retrieval.legs.base import LegQuery, LegRanking, log_once
 from retrieval.legs.entity_lookup import EntityLookup
 from retrieval.legs.path_explanations import paths_to
 from retrieval.store.pool import Pool
@@ -58,7 +58,7 @@ class GraphRetriever:
         details: dict[str, Any] = {
             "entities": [{"name": s.name, "how": s.how, "score": round(s.score, 4)} for s in seeds]
         }
-        view = View(graph=index.graph, memories=size, eligible=query.view.eligible)
+        view = GraphView(graph=index.graph, memories=size, eligible=query.view.eligible)
         max_hops = query.profile.hops if query.request.max_hops is None else query.request.max_hops
         bounds = structs.replace(self._bounds, max_hops=max_hops)
         near = begin(view, seeds, rules=rules, bounds=bounds)  # while the other legs still run
@@ -89,7 +89,7 @@ class GraphRetriever:
             details["similarity"] = embedding is not None
             if embedding is not None:
                 await query.vectors.read(docs.tolist())
-                docs, activations = _weighed(query, docs, activations, embedding)
+                docs, activations = _scaled_by_similarity(query, docs, activations, embedding)
         ranking = LegRanking.best(
             docs, np.minimum(activations, 1.0), ids, count=query.fan_out, details=details, entity_idfs=entity_idfs
         )
@@ -104,7 +104,7 @@ class GraphRetriever:
                 return await query.embedding()
         except Exception as error:  # the walk is useful without the embedder
             why = str(error) or f"the query's vector took longer than {query.optional_wait_s:g} s"
-            tell(f"graph leg ranks without similarity: {why}")
+            log_once(f"graph leg ranks without similarity: {why}")
             return None
 
 
@@ -168,10 +168,10 @@ def spread_to_neighbours(
     return docs[found], np.array([*reached.values()])[found] / (1 + 2 * share)
 
 
-def _weighed(
+def _scaled_by_similarity(
     query: LegQuery, docs: NDArray[np.int64], activations: NDArray[np.float64], embedding: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The memories that have a vector, with their activation weighed by their similarity to the query."""
+    """The memories that have a vector, with their activation scaled by their similarity to the query."""
     rows = query.vectors.rows_of(docs.tolist())
     if rows.min() < 0:
         is_read = rows >= 0

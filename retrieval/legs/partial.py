@@ -179,7 +179,9 @@ async def _postings(
             docs = docs[is_listed]
             found[term] = TermPostings(docs, tfs[is_listed], known.length.values[docs])
     wanted = replace(begun.snapshot.postings, terms=found)
-    query = bm25_scoring.weigh(wanted, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight)
+    query = bm25_scoring.TermQuery.from_postings(
+        wanted, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
+    )
     best = [bm25_scoring.ranked(query, known, mask, mask, count=fan_out)[0] for mask in begun[2:]]
     await _read_around(conn, begun.snapshot, np.unique(np.concatenate(best)))
     return wanted

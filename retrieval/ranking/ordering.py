@@ -60,8 +60,8 @@ class Ordering(NamedTuple):
     @property
     def asks_for_the_past(self) -> bool:
         """Whether the query names a time or asks for an earlier state."""
-        state = self.state_order
-        return self.named_time is not None or (state is not None and state.asked is AskedState.EARLIER)
+        order = self.state_order
+        return self.named_time is not None or (order is not None and order.state is AskedState.EARLIER)
 
     @property
     def puts_identified_first(self) -> bool:

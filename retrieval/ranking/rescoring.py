@@ -92,10 +92,10 @@ def by_string(column: CategoryColumn, codes: NDArray[np.int32], value_of: Callab
     return [values.get(code, missing) for code in codes.tolist()]
 
 
-def share_of_title(asked: frozenset[str], title: str) -> float:
+def share_of_title(query_words: frozenset[str], title: str) -> float:
     """The share of a title's words that are among the query's words; 0 for a title without words."""
     words = _words_of_title(title)
-    return len(words & asked) / len(words) if words else 0.0
+    return len(words & query_words) / len(words) if words else 0.0
 
 
 _words_of_title = lru_cache(maxsize=4_096)(words_of)

@@ -113,9 +113,9 @@ class NamedTime:
     @property
     def reason(self) -> str:
         """Its effect, for `explain`."""
-        asked = "asks for a time alone" if self.alone else "names a time"
+        what = "asks for a time alone" if self.alone else "names a time"
         effect = "come first" if self.alone and self.weight >= 1 else "rank higher"
-        return f"the query {asked}, so the memories of that time {effect}"
+        return f"the query {what}, so the memories of that time {effect}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class StateOrder:
         weight: the profile's `period_weight`.
     """
 
-    asked: AskedState
+    state: AskedState
     created: NDArray[np.int64]
     weight: float
 
@@ -138,8 +138,8 @@ class StateOrder:
     def from_query(cls, text: str, periods: Sequence[Period], memories: Columns, weight: float) -> StateOrder | None:
         """None if the query does not say which state it asks for, outside the times that it names."""
         # "The day before yesterday" asks for no earlier state.
-        asked = find_state(without(text, [period.span for period in periods])) if weight else None
-        return None if asked is None else cls(asked, memories.created.values, weight)
+        state = find_state(without(text, [period.span for period in periods])) if weight else None
+        return None if state is None else cls(state, memories.created.values, weight)
 
     def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:
         """The order with later memories nearer to the top, or earlier ones if the query asks for those.
@@ -148,13 +148,13 @@ class StateOrder:
         """
         scores = np.array(ranked.scores)
         created = self.created[np.array(candidates.docs, np.int64)[ranked.numbers]]
-        older = older_shares(scores, self.asked * created)
+        older = older_shares(scores, self.state * created)
         return ranked.reordered(scores * (1 + self.weight * STATE_SHARE * older))
 
     @property
     def reason(self) -> str:
         """Its effect, for `explain`."""
-        if self.asked is AskedState.LATEST:
+        if self.state is AskedState.LATEST:
             return "the query asks how things are now, so later memories rank higher"
         return "the query asks how things were before, so earlier memories rank higher"
 
@@ -187,7 +187,7 @@ def joined(everything: LegRanking, named: LegRanking, count: int) -> LegRanking:
         scores=scores[order],
         details={**everything.details, "named": named.details},
         paths={**everything.paths, **named.paths},
-        held={**everything.held, **named.held},
+        matched_terms={**everything.matched_terms, **named.matched_terms},
     )
 
 

@@ -58,7 +58,7 @@ class Reachability:
         self._doubted = asyncio.Event()
         self._waiting: dict[asyncio.Timeout, float] = {}
         self._in_use: dict[Connection, float] = {}
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
 
     @property
     def is_lost(self) -> bool:
@@ -156,12 +156,12 @@ class Reachability:
             if self.is_lost or not (self._in_use or await self.is_served()):
                 self._lose(str(exc), before=began)
             else:
-                self._tell(logging.WARNING, f"the database refuses another connection: {exc}")
+                self._log_once(logging.WARNING, f"the database refuses another connection: {exc}")
             return
         finally:
             self._is_silent = False
             await cancel(attempt)
-        self._told.clear()
+        self._logged.clear()
         if self.is_lost:
             self._is_back.set()
             log.warning("the database answers again")
@@ -193,7 +193,7 @@ class Reachability:
         if not self.is_lost:
             self._is_back.clear()
             self.losses += 1
-        self._tell(logging.ERROR, f"the database is lost: {reason}")
+        self._log_once(logging.ERROR, f"the database is lost: {reason}")
         for limit, since in list(self._waiting.items()):
             if since <= before:
                 del self._waiting[limit]
@@ -201,10 +201,10 @@ class Reachability:
         if self._waiting:
             self.doubt()
 
-    def _tell(self, level: int, message: str) -> None:
+    def _log_once(self, level: int, message: str) -> None:
         """Log a message once until the database takes connections again."""
-        if message not in self._told:
-            self._told.add(message)
+        if message not in self._logged:
+            self._logged.add(message)
             log.log(level, "%s", message)
 
     def _shut_down_connections(self) -> None:

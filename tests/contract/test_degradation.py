@@ -280,7 +280,7 @@ async def test_an_embedder_that_never_answers_takes_the_vector_leg_only(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The graph leg ranks without similarity rather than not at all. The log says so once, not for each query."""
-    monkeypatch.setattr("retrieval.legs.base._told", {})
+    monkeypatch.setattr("retrieval.legs.base._logged", {})
     await bench.search(bench.legs())
     answer = await bench.search(bench.legs(), embedder=SilentEmbedder(), leg_timeout_s=DEADLINE_S)
     assert [each.leg for each in answer.degraded] == ["vector"]

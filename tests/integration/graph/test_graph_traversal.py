@@ -12,7 +12,7 @@ from psycopg import AsyncConnection
 
 from graph.graph_rows import DocGraph, GivenEntity, GivenRelation
 from graph.names import entity_id
-from graph.neighbourhood import Bounds, Neighbourhood, View
+from graph.neighbourhood import Bounds, GraphView, Neighbourhood
 from graph.rules import Rule, symmetric, transitive
 from graph.traversal import begin, walk
 from tests.linking import link
@@ -51,7 +51,7 @@ async def walked(
     graph, seen = await graph_of(conn, ns, eligible, **params)
     seeds = await link(conn, ns, query)
     assert seeds or anchors
-    view = View(graph=graph, memories=row[0], eligible=seen)
+    view = GraphView(graph=graph, memories=row[0], eligible=seen)
     near = begin(view, seeds, rules=rules, bounds=bounds)
     walk(view, near, anchors or {}, rules=rules)
     return near

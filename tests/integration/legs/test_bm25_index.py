@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from postgres.connection import Connection
-from retrieval.legs.bm25_scoring import K1, length_penalty, weigh
+from retrieval.legs.bm25_scoring import K1, TermQuery, length_penalty
 from retrieval.store.bm25 import compaction
 from retrieval.store.pool import Pool
 from retrieval.text.analysis import analyze, term_id
@@ -45,7 +45,7 @@ def plain_bm25(texts: Texts, query: str) -> dict[int, float]:
 
 async def scores(conn: Connection, ns: int, query: str, *, k1: float = K1, b: float | None = None) -> dict[int, float]:
     found = await live_postings(conn, ns, sorted({term_id(term) for term in analyze(query)}))
-    return dict(best(weigh(found, k1=k1, b=b), np.ones(1_000, np.bool_), 1_000))
+    return dict(best(TermQuery.from_postings(found, k1=k1, b=b), np.ones(1_000, np.bool_), 1_000))
 
 
 def random_texts(seed: int, count: int) -> Texts:

@@ -260,7 +260,7 @@ async def test_the_doctor_asks_the_provider(remoted: Trivet, provider: Provider,
 async def test_the_key_is_in_no_log_and_no_answer(
     client: httpx.AsyncClient, provider: Provider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("retrieval.legs.base._told", {})
+    monkeypatch.setattr("retrieval.legs.base._logged", {})
     caplog.set_level(logging.DEBUG)
     path = "/v1/namespaces/n"
     texts = list[str]()

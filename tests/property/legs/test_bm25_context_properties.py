@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from retrieval.index.terms import Postings
 from retrieval.legs import bm25_scoring
-from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, TermQuery, weigh
+from retrieval.legs.bm25_scoring import AFTER_SHARES, BEFORE_SHARES, TermQuery
 from tests.okapi import Said, first, link, plain_score, plain_score_in_context, term_postings
 
 PERIOD = 9
@@ -28,7 +28,9 @@ def weighed(texts: Mapping[int, Mapping[int, int]], lengths: Mapping[int, int], 
         for term in sorted({term for counts in texts.values() for term in counts} - {PERIOD})
     }
     period_docs = np.array(sorted(doc for doc, counts in texts.items() if PERIOD in counts), np.int32)
-    return weigh(Postings(terms, len(texts), sum(lengths.values()), period_docs), period_weight=0.7, **parameters)
+    return TermQuery.from_postings(
+        Postings(terms, len(texts), sum(lengths.values()), period_docs), period_weight=0.7, **parameters
+    )
 
 
 def plain(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from graph.adjacency import Adjacency
 from graph.forward_chaining import StatedRelation
 from graph.inference import JoinedEdge
-from graph.neighbourhood import Bounds, Neighbourhood, View
+from graph.neighbourhood import Bounds, GraphView, Neighbourhood
 from graph.resolution import Seed
 from graph.traversal import begin, walk
 from tests.graph_edges import edges_of
@@ -30,7 +30,7 @@ MENTIONS = st.dictionaries(
 class Case:
     """A graph, the visible memories, and a walk's start."""
 
-    view: View
+    view: GraphView
     seeds: list[Seed]
     anchors: dict[int, float]
     joined: dict[int, JoinedEdge]
@@ -60,13 +60,13 @@ def cases(draw: st.DrawFn) -> Case:
         memories_per_hop=draw(few), mentions_per_memory=draw(few), nodes=draw(st.integers(4, 40)),
         scanned_per_seed=draw(few) * 4, scanned_per_entity=draw(few) * 3, time_s=60,
     )  # fmt: skip
-    return Case(View(graph, draw(st.integers(0, 99)), eligible), seeds, anchors, joined, bounds)
+    return Case(GraphView(graph, draw(st.integers(0, 99)), eligible), seeds, anchors, joined, bounds)
 
 
 def side_by_side(case: Case) -> tuple[Neighbourhood, PlainWalk]:
     """The same hops made twice: from the seeds, from the anchors, from the best so far."""
     near = Neighbourhood(case.seeds, case.view.memories, case.bounds)
-    plain = PlainWalk(View(case.view.graph, case.view.memories, case.view.eligible), case.seeds, case.bounds)
+    plain = PlainWalk(GraphView(case.view.graph, case.view.memories, case.view.eligible), case.seeds, case.bounds)
     if case.seeds:
         near.begin(case.view)
         plain.begin()

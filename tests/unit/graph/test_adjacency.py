@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graph.adjacency import Adjacency
 from graph.forward_chaining import StatedRelation
-from graph.neighbourhood import Bounds, Neighbourhood, View
+from graph.neighbourhood import Bounds, GraphView, Neighbourhood
 from graph.resolution import Seed
 from graph.segments import LEVELS, EdgeSegment
 from tests.graph_edges import Edges, edges_of, latest_edges, weightiest_edges
@@ -239,7 +239,7 @@ def test_nothing_is_read_out_of_bounds(seed: int) -> None:
     assert ((docs >= 0) & (docs < len(eligible))).all()
     graph.mentions(numbers, cap=5)
     near = Neighbourhood([Seed(e, "", "", 1.0, "exact", 9) for e in ENTITIES[:3]], 9, Bounds(memories_per_seed=4))
-    view = View(graph, 9, eligible)
+    view = GraphView(graph, 9, eligible)
     near.begin(view)
     top = dict.fromkeys((*range(-3, MEMORIES + 3), 2**40), 1.0)
     near.onward(view, top, {}, entities=5, from_anchors=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from graph.adjacency import Adjacency
 from graph.forward_chaining import StatedRelation
 from graph.inference import JoinedEdge
-from graph.neighbourhood import Bounds, Neighbourhood, View
+from graph.neighbourhood import Bounds, GraphView, Neighbourhood
 from graph.paths import Link
 from graph.resolution import Seed
 from retrieval.legs.graph import spread_to_neighbours
@@ -25,14 +25,14 @@ def seed(entity: int, score: float = 1.0, mentions: int = 2) -> Seed:
     return Seed(entity, NAMES[entity], NAMES[entity].lower(), score, "exact", mentions)
 
 
-def view(*mentions: tuple[int, int, float], memories: int = 10) -> View:
+def view(*mentions: tuple[int, int, float], memories: int = 10) -> GraphView:
     """A graph of entity, memory and weight in which everything may be seen."""
     entities, docs, weights = zip(*mentions, strict=True) if mentions else ((), (), ())
     edges = np.array(entities, np.int64), np.array(docs, np.int64), np.array(weights, np.float32)
-    return View(Adjacency(edges, []), memories, np.ones(max(docs, default=0) + 1, np.bool_))
+    return GraphView(Adjacency(edges, []), memories, np.ones(max(docs, default=0) + 1, np.bool_))
 
 
-def begun(seen: View, *seeds: Seed, bounds: Bounds = FAR) -> Neighbourhood:
+def begun(seen: GraphView, *seeds: Seed, bounds: Bounds = FAR) -> Neighbourhood:
     near = Neighbourhood(seeds, seen.memories, bounds)
     near.begin(seen)
     return near
@@ -123,9 +123,9 @@ def test_seeds_bridges_and_anchors_have_their_shares() -> None:
     m = 1/3 of .5; and m = d e + (1 - d) .1 for the anchor with e = (1 - d) .25 + d m, so that m = (.25 + .2) / 3.
     """
     seen = view((ANN, 100, 1.0), (CHOIR, 300, 1.0), (CHOIR, 7, 1.0))
-    near = begun(View(seen.graph, 10, np.arange(301) != 7), seed(ANN))
+    near = begun(GraphView(seen.graph, 10, np.arange(301) != 7), seed(ANN))
     near.anchor({300: 3.0})
-    assert near.onward(View(seen.graph, 10, np.arange(301) != 7), {300: 3.0}, {}, entities=4, from_anchors=True)
+    assert near.onward(GraphView(seen.graph, 10, np.arange(301) != 7), {300: 3.0}, {}, entities=4, from_anchors=True)
     assert activations(near) == pytest.approx({100: 1.0, 300: (0.25 + 0.2) / 0.5})
 
 

@@ -23,7 +23,6 @@ from retrieval.legs.bm25_scoring import (
     TermQuery,
     coverage,
     length_penalty,
-    weigh,
 )
 from tests.okapi import Said, best, term_postings
 
@@ -69,7 +68,7 @@ IDF_8 = math.log(1 + (4 - 1 + 0.5) / (1 + 0.5))
 def hand_query() -> TermQuery:
     lengths = dict.fromkeys((1, 3, 4), 10)
     terms = {7: term_postings({1: 1, 4: 3}, lengths), 8: term_postings({3: 2}, lengths)}
-    return weigh(Postings(terms, 4, 40))
+    return TermQuery.from_postings(Postings(terms, 4, 40))
 
 
 def saturated(tf: float) -> float:
@@ -136,7 +135,7 @@ def test_share_0_is_the_plain_score(texts: Texts, padding: int, random: object) 
     assume(any(texts.values()))
     order = list(texts)
     random.shuffle(order)  # type: ignore[attr-defined]
-    query = weigh(index(texts, padding=padding))
+    query = TermQuery.from_postings(index(texts, padding=padding))
     plain = alone(query)
     got = score_in_context(query, lengths_of(texts, padding=padding), [order], share=0.0)
     assert got == pytest.approx({doc: plain.get(doc, 0.0) for doc in texts}, rel=1e-9, abs=1e-12)
@@ -148,7 +147,7 @@ def test_a_neighbour_s_term_raises_a_score_and_never_as_far_as_the_turn_s_own(
 ) -> None:
     """The term comes into the session's neighbour; statistics and lengths stay those of before."""
     assume(any(texts.values()) and len(texts) > 1)
-    query = weigh(index(texts, padding=padding))
+    query = TermQuery.from_postings(index(texts, padding=padding))
     lengths = lengths_of(texts, padding=padding)
     turn = data.draw(st.sampled_from(sorted(texts)))
     term = data.draw(st.sampled_from(sorted({term for counts in texts.values() for term in counts})))
@@ -168,7 +167,7 @@ def test_a_neighbour_s_term_raises_a_score_and_never_as_far_as_the_turn_s_own(
 def with_term(texts: Mapping[int, Mapping[int, int]], doc: int, term: int, query: TermQuery, padding: int) -> TermQuery:
     """The query as if a memory had the term once more, with the old idf and average."""
     more = {**texts, doc: {**texts[doc], term: texts[doc].get(term, 0) + 1}}
-    changed = weigh(index(more, padding=padding))
+    changed = TermQuery.from_postings(index(more, padding=padding))
     idf = {tuple(each.postings.docs.tolist()): each.idf for each in query.terms}
     before = index(texts, padding=padding)
     return replace(
@@ -189,7 +188,9 @@ def test_equal_turns_have_equal_scores(terms: int, sessions: int, length: int) -
         for at, doc in enumerate(session):
             texts[doc] = {term: 1 + (term * 7 + at) % 3 for term in range(terms) if (term + at) % 2}
     assume(any(texts.values()))
-    got = score_in_context(weigh(index(texts, padding=3)), lengths_of(texts, padding=3), turns, share=1.0)
+    got = score_in_context(
+        TermQuery.from_postings(index(texts, padding=3)), lengths_of(texts, padding=3), turns, share=1.0
+    )
     for at in range(length + 1):
         assert len({got[session[at]] for session in turns}) == 1
 
@@ -200,16 +201,16 @@ def test_no_score_is_above_what_is_attainable(texts: Texts, padding: int) -> Non
     assume(any(texts.values()))
     found = index(texts, padding=padding)
     terms = list(found.terms)
-    query = weigh(found, terms)
+    query = TermQuery.from_postings(found, terms)
     most = query.score_upper_bound
     in_context = score_in_context(query, lengths_of(texts, padding=padding), [list(texts)], share=1.0)
     assert max(*alone(query).values(), *in_context.values()) < most
-    assert weigh(found, [*terms, 999]).score_upper_bound > most
+    assert TermQuery.from_postings(found, [*terms, 999]).score_upper_bound > most
 
 
 @pytest.mark.parametrize("found", [Postings({}, 0, 0), Postings({}, 3, 30)])
 def test_nothing_is_attainable_without_terms_and_nothing_found_without_postings(found: Postings) -> None:
-    query = weigh(found, period_weight=1.0)
+    query = TermQuery.from_postings(found, period_weight=1.0)
     assert query.score_upper_bound == 0.0
     assert alone(query) == score_in_context(query, {}, [[1, 2]], share=1.0) == {}
 
@@ -220,22 +221,22 @@ def dated() -> Postings:
 
 
 def test_a_period_is_one_term_which_a_memory_has_or_has_not() -> None:
-    query = weigh(dated(), period_weight=0.5)
+    query = TermQuery.from_postings(dated(), period_weight=0.5)
     idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
     idf_7 = math.log(1 + (5 - 1 + 0.5) / (1 + 0.5))
     assert alone(query) == pytest.approx({1: idf_7, 2: 0.5 * idf_period, 3: 0.5 * idf_period})
 
 
 def test_a_neighbour_s_date_is_not_a_turn_s_own() -> None:
-    query = weigh(dated(), period_weight=1.0)
+    query = TermQuery.from_postings(dated(), period_weight=1.0)
     idf_period = math.log(1 + (5 - 2 + 0.5) / (2 + 0.5))
     got = score_in_context(query, {3: 10, 4: 10}, [[3, 4]], share=1.0)
     assert got == pytest.approx({3: idf_period, 4: 0.0})
 
 
 def test_without_weight_a_period_counts_nothing() -> None:
-    assert set(alone(weigh(dated()))) == {1}
-    assert alone(weigh(structs.replace(dated(), terms={}))) == {}
+    assert set(alone(TermQuery.from_postings(dated()))) == {1}
+    assert alone(TermQuery.from_postings(structs.replace(dated(), terms={}))) == {}
 
 
 @pytest.mark.parametrize("average", [1e-3, 1.0, 30.0, 1e6])
@@ -253,7 +254,7 @@ def test_coverage_is_what_counting_says(texts: Texts, asked: set[int], random: o
     idf = {term: log_idf(found.memories, sum(term in counts for counts in texts.values())) for term in asked}
     docs = [*texts, 99]
     random.shuffle(docs)  # type: ignore[attr-defined]
-    got = coverage(weigh(asked_for, asked), docs)
+    got = coverage(TermQuery.from_postings(asked_for, asked), docs)
     greatest = max((idf[term] for term in present), default=1.0)
     for doc, covered, shared, rarest in zip(docs, *got, strict=True):
         there = [idf[term] for term in asked if texts.get(doc, {}).get(term)]
@@ -269,7 +270,7 @@ def log_idf(memories: int, df: int) -> float:
 
 def test_a_memory_with_all_the_terms_covers_all_and_counts_no_repetition() -> None:
     found = index({1: {7: 1, 8: 5}, 2: {7: 3}, 3: {}})
-    covered, shared, rarest = coverage(weigh(found, [7, 8]), [2, 1, 3])
+    covered, shared, rarest = coverage(TermQuery.from_postings(found, [7, 8]), [2, 1, 3])
     assert covered.tolist() == pytest.approx([IDF_OF_2 / (IDF_OF_2 + IDF_OF_1), 1, 0], rel=1e-6)
     assert shared.tolist() == [0.5, 1, 0]
     assert rarest.tolist() == pytest.approx([IDF_OF_2 / IDF_OF_1, 1, 0], rel=1e-6)
@@ -280,12 +281,16 @@ IDF_OF_1, IDF_OF_2 = log_idf(3, 1), log_idf(3, 2)
 
 def test_the_time_that_a_query_speaks_of_covers_nothing() -> None:
     """It is a preference and no term; a query of a time alone covers nothing of any memory."""
-    got = coverage(weigh(dated(), [7], period_weight=1.0), [1, 2, 3])
+    got = coverage(TermQuery.from_postings(dated(), [7], period_weight=1.0), [1, 2, 3])
     assert got.tolist() == [[1, 0, 0]] * 3
-    assert_nothing(coverage(weigh(structs.replace(dated(), terms={}), period_weight=1.0), [2, 3, 4]), 3)
+    assert_nothing(
+        coverage(TermQuery.from_postings(structs.replace(dated(), terms={}), period_weight=1.0), [2, 3, 4]), 3
+    )
 
 
-@pytest.mark.parametrize("query", [None, weigh(Postings({}, 0, 0)), weigh(Postings({}, 3, 30), [7, 8])])
+@pytest.mark.parametrize(
+    "query", [None, TermQuery.from_postings(Postings({}, 0, 0)), TermQuery.from_postings(Postings({}, 3, 30), [7, 8])]
+)
 def test_where_no_term_occurs_nothing_is_covered(query: TermQuery | None) -> None:
     """Nor where the leg did not answer."""
     assert_nothing(coverage(query, [1, 2]), 2)
@@ -298,4 +303,4 @@ def assert_nothing(got: NDArray[np.float32], memories: int) -> None:
 
 def test_of_no_memories_there_is_no_coverage() -> None:
     found = index({1: {7: 1}})
-    assert coverage(weigh(found, [7]), []).shape == (3, 0)
+    assert coverage(TermQuery.from_postings(found, [7]), []).shape == (3, 0)

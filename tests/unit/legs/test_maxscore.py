@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from retrieval.index.terms import Postings, TermPostings
-from retrieval.legs.bm25_scoring import TermQuery, weigh
+from retrieval.legs.bm25_scoring import TermQuery
 from tests.okapi import best, first, plain_score, term_postings
 
 
@@ -42,7 +42,7 @@ def queries(draw: st.DrawFn) -> tuple[TermQuery, int]:
     lengths = {doc: draw(st.sampled_from([5, 6, 40])) for doc in docs}
     counts = st.dictionaries(st.sampled_from(docs), st.sampled_from([1, 1, 2, 9]), max_size=len(docs))
     of_terms = {term: draw(counts) for term in range(draw(st.integers(0, 5)))}
-    query = weigh(
+    query = TermQuery.from_postings(
         postings(of_terms, lengths, draw(st.sets(st.sampled_from(docs)))),
         k1=draw(st.sampled_from([1.2, 1.2, 0.0, 3.0])),
         b=draw(st.sampled_from([None, None, 0.0, 1.0])),
@@ -69,7 +69,9 @@ def zipfian(seed: int, memories: int, terms: int, *, rarer: int) -> TermQuery:
     for term in range(terms):
         docs = np.flatnonzero(random.random(memories) < 0.9 / rarer**term).tolist()
         of_terms[term] = dict(zip(docs, random.integers(1, 4, len(docs)).tolist(), strict=True))
-    return weigh(postings(of_terms, lengths, {*random.integers(0, memories, 100).tolist()}), period_weight=0.5)
+    return TermQuery.from_postings(
+        postings(of_terms, lengths, {*random.integers(0, memories, 100).tolist()}), period_weight=0.5
+    )
 
 
 @pytest.mark.parametrize("rarer", [2, 8])
@@ -88,7 +90,9 @@ def test_they_are_the_best_of_many(seed: int, rarer: int) -> None:
 def weighed(of_terms: Sequence[Sequence[int]], memories: int) -> TermQuery:
     """Terms, each once in some of as many memories of ten terms."""
     lengths = dict.fromkeys(range(memories), 10)
-    return weigh(postings({term: dict.fromkeys(docs, 1) for term, docs in enumerate(of_terms)}, lengths))
+    return TermQuery.from_postings(
+        postings({term: dict.fromkeys(docs, 1) for term, docs in enumerate(of_terms)}, lengths)
+    )
 
 
 @pytest.mark.parametrize(("count", "is_looked_at"), [(10, False), (60, True)])
@@ -116,7 +120,7 @@ def test_ordinals_that_no_mask_knows_are_none() -> None:
     wild = np.array([2, -7, 2**31 - 1, 3, -(2**31), 3, 10_000, 1], np.int32)
     terms = {7: TermPostings(wild, np.ones(8, np.uint16), np.ones(8, np.int32))}
     terms[8] = TermPostings(wild[::-1].copy(), np.zeros(8, np.uint16), np.full(8, -5, np.int32))
-    query = weigh(Postings(terms, 8, 8))
+    query = TermQuery.from_postings(Postings(terms, 8, 8))
     for count in (1, 3, 50):
         assert dict(best(query, np.ones(4, np.bool_), count)).keys() <= {1, 2, 3}
 
@@ -127,4 +131,4 @@ def test_ordinals_that_no_mask_knows_are_none() -> None:
 )
 def test_postings_of_another_kind_are_refused(tfs: NDArray[np.uint16], lengths: NDArray[np.int32]) -> None:
     with pytest.raises(ValueError, match="of one size and of their types"):
-        weigh(Postings({7: TermPostings(np.array([1, 2], np.int32), tfs, lengths)}, 5, 5))
+        TermQuery.from_postings(Postings({7: TermPostings(np.array([1, 2], np.int32), tfs, lengths)}, 5, 5))

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from retrieval.index.terms import Postings
 from retrieval.legs.base import LegRanking
-from retrieval.legs.bm25_scoring import weigh
+from retrieval.legs.bm25_scoring import TermQuery
 from retrieval.profiles.profile import DEFAULT
 from retrieval.ranking.noise import cut_noise, truncate
 from retrieval.types.search import Leg
 from tests.rankings import ranking_of
 
 PROFILE = replace(DEFAULT, vector_noise=0.2, bm25_noise=0.5)
-TERMS = weigh(Postings({}, 3, 30), [7])
+TERMS = TermQuery.from_postings(Postings({}, 3, 30), [7])
 
 
 def ranking(*scores: float) -> LegRanking:
