@@ -37,7 +37,7 @@ from retrieval.ingest.service import Ingest
 from retrieval.installation import REMEDY, models_dir
 from retrieval.intents import IntentPredictor
 from retrieval.journal.service import JournalService
-from retrieval.journal.writer import Journal
+from retrieval.journal.writer import JournalWriter
 from retrieval.legs.base import Retriever
 from retrieval.legs.bm25 import Bm25Retriever
 from retrieval.legs.graph import GraphRetriever
@@ -121,8 +121,8 @@ class Trivet:
         self._pool = pool
         self.profiles = profiles
         self.models = profiles.models
-        self._journal = Journal(pool)
-        self.records = JournalService(pool, self._journal)
+        self._journal_writer = JournalWriter(pool)
+        self.journal = JournalService(pool, self._journal_writer)
         self._files = files
         self._indexes = IndexRegistry(pool, most_bytes=settings.index_bytes, files=files)
         self._ingest = Ingest(pool, embedders, announce=self._indexes.expect_changes)
@@ -152,7 +152,7 @@ class Trivet:
         )
         self.jobs = Jobs(pool)
         self.reembedding = Reembedding(pool, embedders, self.jobs)
-        self._shadow = Shadow(self._pipeline, profiles, self._journal)
+        self._shadow = Shadow(self._pipeline, profiles, self._journal_writer)
 
     @classmethod
     @asynccontextmanager
@@ -342,7 +342,7 @@ class Trivet:
     def _log(self, answer: Answer, shown: Sequence[RankedMemory]) -> None:
         """Record the search if the namespace keeps a query log."""
         if answer.namespace.settings.query_log is not None:
-            self._journal.searched(answer.namespace, searched(answer, shown))
+            self._journal_writer.log_search(answer.namespace, searched(answer, shown))
 
     async def answer(self, namespace: str, request: SearchRequest) -> Answer:
         """The full result behind `search`, with each leg's ranking, for experiments; raises as `search` does."""
@@ -414,7 +414,7 @@ class Trivet:
         """Wait for shadow searches and journal entries; cancel background work and the loading of indexes."""
         await self.reembedding.aclose()
         await self._shadow.aclose()
-        await self._journal.aclose()
+        await self._journal_writer.aclose()
         await self._indexes.aclose()
 
     async def readiness(self) -> dict[str, bool]:

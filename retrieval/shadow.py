@@ -9,7 +9,7 @@ import random
 from msgspec import structs
 
 from retrieval.answer.answer import Answer
-from retrieval.journal.writer import Journal
+from retrieval.journal.writer import JournalWriter
 from retrieval.pipeline import Pipeline
 from retrieval.profiles.profile import Profile
 from retrieval.profiles.registry import ProfileRegistry
@@ -26,10 +26,10 @@ MOST_RUNNING = 2
 class Shadow:
     """Runs the candidate's searches in the background and records them in the journal."""
 
-    def __init__(self, pipeline: Pipeline, profile_registry: ProfileRegistry, journal: Journal) -> None:
+    def __init__(self, pipeline: Pipeline, profile_registry: ProfileRegistry, journal_writer: JournalWriter) -> None:
         self._pipeline = pipeline
         self._profile_registry = profile_registry
-        self._journal = journal
+        self._journal_writer = journal_writer
         self._running: set[asyncio.Task[None]] = set()
 
     def follow(self, answer: Answer) -> None:
@@ -64,7 +64,7 @@ class Shadow:
             # its message may quote the query
             log.warning("a shadow search of %s failed: %s", candidate.label, type(exc).__name__)
             return
-        self._journal.compared(answer.namespace, answer.search_id, live=live, candidate=_ranked(shadow))
+        self._journal_writer.log_shadow_run(answer.namespace, answer.search_id, live=live, candidate=_ranked(shadow))
 
 
 def _ranked(answer: Answer) -> ShadowRanking:

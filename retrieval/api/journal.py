@@ -32,7 +32,7 @@ class JournalController(Controller):
         the same content is stored once; with other content it is a 409. A namespace keeps the last 100,000. Ids of
         deleted memories stay in feedback; deleting the namespace deletes its feedback.
         """
-        return await api.engine.records.add_feedback(ns, data)
+        return await api.engine.journal.add_feedback(ns, data)
 
     @get("/feedback", responses=problems(404))
     async def list_feedback(
@@ -42,12 +42,12 @@ class JournalController(Controller):
 
         Oldest first. Follow `next_cursor` until it is null.
         """
-        return await api.engine.records.list_feedback(ns, cursor=cursor or None, limit=limit)
+        return await api.engine.journal.list_feedback(ns, cursor=cursor or None, limit=limit)
 
     @delete("/feedback", status_code=200, responses=problems(404))
     async def delete_feedback(self, api: Api, ns: NamespaceName) -> Deleted:
         """Delete all feedback of a namespace."""
-        return Deleted(deleted=await api.engine.records.delete_feedback(ns))
+        return Deleted(deleted=await api.engine.journal.delete_feedback(ns))
 
     @get("/queries", responses=problems(404))
     async def list_queries(self, api: Api, ns: NamespaceName, cursor: Cursor = None, limit: Limit = 100) -> QueryPage:
@@ -57,7 +57,7 @@ class JournalController(Controller):
         `query_log` is set; it limits their number and age and says what is redacted. An entry appears shortly after
         its answer.
         """
-        return await api.engine.records.list_queries(ns, cursor=cursor or None, limit=limit)
+        return await api.engine.journal.list_queries(ns, cursor=cursor or None, limit=limit)
 
     @delete("/queries", status_code=200, responses=problems(404))
     async def delete_queries(
@@ -70,7 +70,7 @@ class JournalController(Controller):
 
         All of them, or those with the given ids.
         """
-        return Deleted(deleted=await api.engine.records.delete_queries(ns, ids=id))
+        return Deleted(deleted=await api.engine.journal.delete_queries(ns, ids=id))
 
     @post("/evaluations", status_code=200, responses=problems(404))
     async def evaluate_namespace(

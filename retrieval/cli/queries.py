@@ -52,11 +52,11 @@ def command(
     async def act(engine: Trivet) -> dict[str, int]:
         done: dict[str, int] = {}
         if containing is not None:
-            done["redacted"] = await engine.records.redact_queries(namespace, containing)
+            done["redacted"] = await engine.journal.redact_queries(namespace, containing)
         if file is not None:
             done["exported"] = await _export(engine, namespace, file)
         if deleting:
-            done["deleted"] = await engine.records.delete_queries(namespace)
+            done["deleted"] = await engine.journal.delete_queries(namespace)
         return done
 
     if containing is None and file is None and not deleting:
@@ -75,7 +75,7 @@ async def _all(engine: Trivet, namespace: str) -> list[LoggedQuery]:
     found: list[LoggedQuery] = []
     cursor: str | None = None
     while True:
-        page = await engine.records.list_queries(namespace, cursor=cursor, limit=PAGE)
+        page = await engine.journal.list_queries(namespace, cursor=cursor, limit=PAGE)
         found += page.queries
         cursor = page.next_cursor
         if cursor is None:
@@ -84,7 +84,7 @@ async def _all(engine: Trivet, namespace: str) -> list[LoggedQuery]:
 
 async def _export(engine: Trivet, namespace: str, file: Path) -> int:
     """Write the entries that have a text; returns how many."""
-    judged = {each.search_id: each for each in await engine.records.judged_searches(namespace)}
+    judged = {each.search_id: each for each in await engine.journal.judged_searches(namespace)}
     rows = list(_rows(namespace, await _all(engine, namespace), judged))
     with replacing(file) as written:
         written.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))

@@ -51,7 +51,7 @@ async def evaluate_judgements(engine: Trivet, namespace: str, request: Evaluatio
         NotFound: no such namespace.
         InvalidInput: too few queries were judged, or no such profile.
     """
-    judged = await engine.records.judged_queries(namespace)
+    judged = await engine.journal.judged_queries(namespace)
     if len(judged) < LEAST_QUERIES:
         raise InvalidInput(
             f"an evaluation needs {LEAST_QUERIES} queries with memories that are judged relevant; namespace "

@@ -20,7 +20,7 @@ from retrieval.journal.feedback import (
     merged,
 )
 from retrieval.journal.query_log import contains
-from retrieval.journal.writer import Journal
+from retrieval.journal.writer import JournalWriter
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
 from retrieval.types.journal import Feedback, FeedbackPage, FeedbackReceipt, FeedbackRequest, QueryPage, asked_at
@@ -37,9 +37,9 @@ _ENTRIES_AT_ONCE = 1_000
 class JournalService:
     """Feedback and logged queries of all namespaces; every method raises `NotFound` if the namespace does not exist."""
 
-    def __init__(self, pool: Pool, journal: Journal) -> None:
+    def __init__(self, pool: Pool, journal_writer: JournalWriter) -> None:
         self._pool = pool
-        self._journal = journal
+        self._journal_writer = journal_writer
 
     async def add_feedback(self, name: str, request: FeedbackRequest) -> FeedbackReceipt:
         """Store feedback; idempotent for the same id and content.
@@ -53,7 +53,7 @@ class JournalService:
         check_feedback(request)
         feedback_id, content = request.id or uuid7(), fingerprint(request)
         if request.search_id:
-            await self._journal.flush()  # the search may have been answered just now
+            await self._journal_writer.flush()  # the search may have been answered just now
         async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
             await namespaces.hold(conn, found.ns)
             await feedback.lock(conn, found.ns)
@@ -83,7 +83,7 @@ class JournalService:
     async def list_queries(self, name: str, *, cursor: str | None, limit: int) -> QueryPage:
         """A page of the query log, oldest first; raises like `list_feedback`."""
         after = cursor_position(cursor, first=0, last=_LAST_NUMBER)
-        await self._journal.flush()
+        await self._journal_writer.flush()
         async with namespaces.opened(self._pool, name) as (conn, found):
             rows = await query_log.read(conn, found.ns, after=after, limit=limit + 1)
         cursor = str(rows[limit - 1][0]) if len(rows) > limit else None
@@ -91,7 +91,7 @@ class JournalService:
 
     async def delete_queries(self, name: str, *, ids: Sequence[str] | None = None) -> int:
         """Delete the entries of these searches, or all; returns the number deleted."""
-        await self._journal.flush()
+        await self._journal_writer.flush()
         async with namespaces.opened(self._pool, name) as (conn, found):
             return await query_log.delete(conn, found.ns, ids=ids)
 
@@ -104,7 +104,7 @@ class JournalService:
         if not containing:
             raise InvalidInput("must not be empty", loc=("redact",))
         after = changed = 0
-        await self._journal.flush()
+        await self._journal_writer.flush()
         async with namespaces.opened(self._pool, name) as (conn, found):
             while rows := await query_log.read(conn, found.ns, after=after, limit=_ENTRIES_AT_ONCE):
                 ids = [entry.id for _, entry in rows if contains(entry, containing)]

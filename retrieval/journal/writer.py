@@ -25,7 +25,7 @@ WRITERS = 2
 Write = Callable[[Connection], Awaitable[None]]
 
 
-class Journal:
+class JournalWriter:
     """Writes entries in the background.
 
     Attributes:
@@ -38,13 +38,15 @@ class Journal:
         self._writers = asyncio.Semaphore(WRITERS)
         self._waiting: set[asyncio.Task[None]] = set()
 
-    def searched(self, namespace: Namespace, searched: AnsweredSearch) -> None:
+    def log_search(self, namespace: Namespace, searched: AnsweredSearch) -> None:
         """Log a search if the namespace has its query log enabled."""
         settings = namespace.settings.query_log
         if settings is not None:
             self._write("a search", lambda conn: _log_search(conn, namespace.ns, searched, settings))
 
-    def compared(self, namespace: Namespace, search_id: str, *, live: ShadowRanking, candidate: ShadowRanking) -> None:
+    def log_shadow_run(
+        self, namespace: Namespace, search_id: str, *, live: ShadowRanking, candidate: ShadowRanking
+    ) -> None:
         """Record a candidate profile's ranking beside the live one."""
         self._write(
             "a shadow run",

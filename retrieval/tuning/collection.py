@@ -130,7 +130,7 @@ async def collect_feedback(plan: CollectionPlan, namespace: str, *, position_bia
         LegFailed: a leg did not answer.
     """
     async with plan.engine(plan.settings, plan.uncut) as engine:
-        judged = await engine.records.judged_searches(namespace)
+        judged = await engine.journal.judged_searches(namespace)
         labelled = labelled_searches(judged, namespace, position_bias=position_bias)
         state = msgspec.json.encode(await engine.get_namespace(namespace), order="sorted")
         found = {}

@@ -16,7 +16,7 @@ from retrieval.evaluation.folder import read_folder
 from retrieval.ingest.service import Ingest
 from retrieval.journal.query_log import AnsweredSearch
 from retrieval.journal.service import JournalService
-from retrieval.journal.writer import Journal
+from retrieval.journal.writer import JournalWriter
 from retrieval.store import namespaces
 from retrieval.store.pool import open_pool
 from retrieval.tuning.labels import labelled_queries
@@ -36,16 +36,16 @@ async def _load_vectors(database_url: str) -> None:
     """Two searches of `n`, one judged, and one of another namespace without its text."""
     async with open_pool(database_url, 2) as pool:
         await Ingest(pool, hashed()).add("n", [MemoryInput(id="m1", text="one"), MemoryInput(id="m2", text="2")])
-        journal = Journal(pool)
+        journal = JournalWriter(pool)
         records = JournalService(pool, journal)
         async with pool.connection() as conn:
             await namespaces.put(conn, "n", NamespaceSettings(query_log=QueryLogSettings()))
             await namespaces.put(conn, "o", NamespaceSettings(query_log=QueryLogSettings(redact=("all",))))
             here, there = await namespaces.find(conn, "n"), await namespaces.find(conn, "o")
         for search_id, (query, intent) in ASKED.items():
-            journal.searched(here, _searched(search_id, query, intent))
+            journal.log_search(here, _searched(search_id, query, intent))
             await journal.aclose()
-        journal.searched(there, _searched("s3", "Secret?", None))
+        journal.log_search(there, _searched("s3", "Secret?", None))
         await journal.aclose()
         await records.add_feedback("n", FeedbackRequest(search_id="s1", relevant=["m2"], clicked=["m1"]))
 
@@ -106,7 +106,7 @@ def test_a_stated_intent_is_a_label_and_the_classified_one_is_not(
     async def state_intent() -> None:
         async with open_pool(database_url, 1) as pool:
             request = FeedbackRequest(search_id="s2", relevant=["m1"], intent=Intent.PREFERENCE)
-            await JournalService(pool, Journal(pool)).add_feedback("n", request)
+            await JournalService(pool, JournalWriter(pool)).add_feedback("n", request)
 
     asyncio.run(state_intent())
     corpus = [{"id": memory_id, "namespace": "n", "text": "x"} for memory_id in ("m1", "m2")]

@@ -203,12 +203,12 @@ def test_feedback_is_learned_from(database_url: str, tmp_path: Path) -> None:
                 shown = [f"note{note}"]
                 judged = FeedbackRequest(query=asked, shown=shown, clicked=shown)
                 for each in (judged, msgspec.structs.replace(judged, relevant=shown)):
-                    await engine.records.add_feedback("hall", each)
+                    await engine.journal.add_feedback("hall", each)
 
     async def judge_irrelevant() -> None:
         async with Trivet.open(settings_for(database_url)) as engine:
             judged = FeedbackRequest(query="Who called?", shown=["note1"], irrelevant=["note1"])
-            await engine.records.add_feedback("hall", judged)
+            await engine.journal.add_feedback("hall", judged)
 
     work = tmp_path / "work"
     options = ("tune", "--from-feedback", "-n", "hall", "--profile", "hall", "--from", "bad@1", "--work", work)

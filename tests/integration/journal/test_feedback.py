@@ -14,7 +14,7 @@ from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.ingest.service import Ingest
 from retrieval.journal.query_log import AnsweredSearch, entry_of
 from retrieval.journal.service import JournalService, relevant_of
-from retrieval.journal.writer import Journal
+from retrieval.journal.writer import JournalWriter
 from retrieval.store import feedback, namespaces, query_log
 from retrieval.store.pool import Pool
 from retrieval.types.journal import Feedback, FeedbackReceipt, FeedbackRequest
@@ -32,7 +32,7 @@ async def records(pool: Pool) -> JournalService:
     ingest = Ingest(pool, hashed())
     for name in ("n", "other"):
         await ingest.add(name, [MemoryInput(id=memory_id, text=f"text {memory_id}") for memory_id in "abc"])
-    return JournalService(pool, Journal(pool))
+    return JournalService(pool, JournalWriter(pool))
 
 
 def said(**fields: Any) -> FeedbackRequest:
@@ -69,10 +69,12 @@ async def test_a_search_may_be_judged_before_it_is_logged(pool: Pool, monkeypatc
         await record(*given)
 
     monkeypatch.setattr(query_log, "record", slow)
-    journal = Journal(pool)
+    journal = JournalWriter(pool)
     request = SearchRequest(query="Where?")
-    journal.searched(found, AnsweredSearch(search_id="s1", request=request, profile="default@3", intent=None, ids=["a"],
-                                     scores=[0.5], total_ms=1.0))  # fmt: skip
+    search = AnsweredSearch(
+        search_id="s1", request=request, profile="default@3", intent=None, ids=["a"], scores=[0.5], total_ms=1.0
+    )
+    journal.log_search(found, search)
     receipt = await JournalService(pool, journal).add_feedback("n", FeedbackRequest(search_id="s1", relevant=["a"]))
     assert receipt.stored
     await journal.aclose()

@@ -16,7 +16,7 @@ from retrieval.errors import InvalidInput
 from retrieval.journal import writer as journal_module
 from retrieval.journal.query_log import AnsweredSearch, entry_of
 from retrieval.journal.service import JournalService
-from retrieval.journal.writer import Journal
+from retrieval.journal.writer import JournalWriter
 from retrieval.store import namespaces, query_log
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
@@ -38,13 +38,13 @@ def searched(search_id: str, query: str = "Where?", **fields: Any) -> AnsweredSe
 
 
 async def logged(pool: Pool, name: str = "n") -> list[LoggedQuery]:
-    return (await JournalService(pool, Journal(pool)).list_queries(name, cursor=None, limit=1_000)).queries
+    return (await JournalService(pool, JournalWriter(pool)).list_queries(name, cursor=None, limit=1_000)).queries
 
 
 async def write(pool: Pool, ns: Namespace, *entries: AnsweredSearch) -> None:
-    journal = Journal(pool)
+    journal = JournalWriter(pool)
     for entry in entries:
-        journal.searched(ns, entry)
+        journal.log_search(ns, entry)
         await journal.aclose()
 
 
@@ -137,7 +137,7 @@ async def test_deleting(pool: Pool) -> None:
     """Some by their searches' ids, or all; of this namespace only."""
     for name in ("n", "other"):
         await write(pool, await namespace(pool, QueryLogSettings(), name), *(searched(f"s{n}") for n in range(4)))
-    records = JournalService(pool, Journal(pool))
+    records = JournalService(pool, JournalWriter(pool))
     assert await records.delete_queries("n", ids=["s1", "s3", "s9"]) == 2
     assert [entry.id for entry in await logged(pool)] == ["s0", "s2"]
     assert await records.delete_queries("n", ids=[]) == 0
@@ -147,12 +147,12 @@ async def test_deleting(pool: Pool) -> None:
 
 async def test_deleting_waits_for_what_is_being_written(pool: Pool) -> None:
     found = await namespace(pool, QueryLogSettings())
-    journal = Journal(pool)
+    journal = JournalWriter(pool)
     records = JournalService(pool, journal)
     listing = records.list_queries("n", cursor=None, limit=9)
     for acting in (records.delete_queries("n"), records.redact_queries("n", "where"), listing):
         for number in range(5):
-            journal.searched(found, searched(f"s{number}"))
+            journal.log_search(found, searched(f"s{number}"))
         done = await acting
         assert (len(done.queries) if isinstance(done, QueryPage) else done) == 5
         await records.delete_queries("n")
@@ -164,7 +164,7 @@ async def test_taking_the_text_out_of_what_is_stored(pool: Pool) -> None:
     for name in ("n", "other"):
         entries = [searched(f"s{n}", query) for n, query in enumerate(queries)]
         await write(pool, await namespace(pool, QueryLogSettings(), name), *entries)
-    records = JournalService(pool, Journal(pool))
+    records = JournalService(pool, JournalWriter(pool))
     assert await records.redact_queries("n", "ana") == 2
     assert await records.redact_queries("n", "ana") == 0
     assert await records.redact_queries("n", "%") == 0, "no pattern"
@@ -192,7 +192,7 @@ async def test_a_name_is_taken_out_wherever_it_stands(pool: Pool) -> None:
     }
     entries = [searched(search_id, request=request) for search_id, request in said.items()]
     await write(pool, await namespace(pool, QueryLogSettings()), *entries)
-    records = JournalService(pool, Journal(pool))
+    records = JournalService(pool, JournalWriter(pool))
     assert await records.redact_queries("n", '"Lucía"') == 1
     assert await records.redact_queries("n", "Lucía") == 3
     assert await records.redact_queries("n", "metadata") == 0
@@ -210,7 +210,7 @@ async def test_a_hash_goes_with_the_text(pool: Pool) -> None:
 
 async def test_pages(pool: Pool) -> None:
     await write(pool, await namespace(pool, QueryLogSettings()), *(searched(f"s{n}") for n in range(5)))
-    records = JournalService(pool, Journal(pool))
+    records = JournalService(pool, JournalWriter(pool))
     first = await records.list_queries("n", cursor=None, limit=3)
     assert [entry.id for entry in first.queries] == ["s0", "s1", "s2"]
     second = await records.list_queries("n", cursor=first.next_cursor, limit=3)
@@ -249,9 +249,9 @@ async def test_what_comes_too_fast_is_dropped_and_counted(
     """While the database does not keep up; waiting entries are written eventually, at most two at a time."""
     monkeypatch.setattr(journal_module, "MOST_WAITING", 5)
     ns, slow = await namespace(pool, QueryLogSettings()), SlowPool(pool)
-    journal = Journal(slow)  # type: ignore[arg-type]
+    journal = JournalWriter(slow)  # type: ignore[arg-type]
     for number in range(8):
-        journal.searched(ns, searched(f"s{number}"))
+        journal.log_search(ns, searched(f"s{number}"))
     assert journal.dropped == 3
     await journal.aclose()
     assert sorted(entry.id for entry in await logged(pool)) == ["s0", "s1", "s2", "s3", "s4"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retrieval.journal.writer import Journal
+from retrieval.journal.writer import JournalWriter
 from retrieval.store import namespaces, shadow
 from retrieval.store.pool import Pool
 from retrieval.store.shadow import ShadowRanking, ShadowSummary
@@ -18,12 +18,12 @@ async def compare(
     """Record a pair of rankings, given as letters."""
     async with pool.connection() as conn:
         namespace = await namespaces.create(conn, await namespaces.find_or_new(conn, name))
-    journal = Journal(pool)
+    journal = JournalWriter(pool)
     ranked = (
         ShadowRanking(profile=LIVE, ids=list(live), total_ms=ms),
         ShadowRanking(profile=to, ids=list(candidate), total_ms=2 * ms),
     )
-    journal.compared(namespace, "s1", live=ranked[0], candidate=ranked[1])
+    journal.log_shadow_run(namespace, "s1", live=ranked[0], candidate=ranked[1])
     await journal.aclose()
 
 

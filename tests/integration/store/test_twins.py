@@ -172,8 +172,8 @@ class House:
         """Its lists, counts and memories."""
         listed = await self.engine.list(self.name, Filters(), cursor=None, limit=100)
         fact = Filters(metadata={"part": 2}, kind=["memory"])
-        queries = await self.engine.records.list_queries(self.name, cursor=None, limit=100)
-        judged = await self.engine.records.list_feedback(self.name, cursor=None, limit=100)
+        queries = await self.engine.journal.list_queries(self.name, cursor=None, limit=100)
+        judged = await self.engine.journal.list_feedback(self.name, cursor=None, limit=100)
         described = msgspec.to_builtins(await self.engine.get_namespace(self.name))
         return {
             "counts": {name: value for name, value in described.items() if name not in ("name", "created_at")},
@@ -224,7 +224,7 @@ class House:
 
     async def judge(self, number: int) -> None:
         judged = FeedbackRequest(id=f"f{number}", query="Where?", shown=["m1", "m2"], relevant=["m1"])
-        await self.engine.records.add_feedback(self.name, judged)
+        await self.engine.journal.add_feedback(self.name, judged)
 
     async def compact(self) -> None:
         ns = await self.number()
@@ -246,7 +246,7 @@ class House:
         yield "merged answers", await self.ask()
         for number in range(4):
             await self.judge(number)
-        judged = await engine.records.judged_searches(name)
+        judged = await engine.journal.judged_searches(name)
         yield "is judged", {each.search_id: relevant_of(each) for each in judged}
         changed = MemoryInput(id="m1", text="Melanie prefers coffee now.", created_at=DAY, metadata={"part": 2})
         yield "replaced", msgspec.to_builtins(await engine.add(name, [changed]))
@@ -293,10 +293,10 @@ class House:
         yield "entities imported", await self.ask_entities()
         for request in (ForgetRequest(speaker="Melanie"), ForgetRequest(entity="Geneva")):
             yield f"forgotten {request}", msgspec.to_builtins(await engine.lifecycle.forget(name, request))
-        yield "redacted", await engine.records.redact_queries(name, "bicycle")
+        yield "redacted", await engine.journal.redact_queries(name, "bicycle")
         yield "is read again", await self.read_everything()
-        yield "forgotten queries", await engine.records.delete_queries(name)
-        yield "forgotten feedback", await engine.records.delete_feedback(name)
+        yield "forgotten queries", await engine.journal.delete_queries(name)
+        yield "forgotten feedback", await engine.journal.delete_feedback(name)
         await engine.put_namespace(name, NamespaceSettings(profile="research"))
         yield "is read at last", await self.read_everything()
 
