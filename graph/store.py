@@ -225,7 +225,7 @@ async def write(
     """
     aliases = await _aliases(conn, ns, docs, but={*removed} - {doc.doc for doc in docs})
     touched = await _ids(conn, _REMOVE_LINKS, ns, removed)
-    batch = await _made(docs, lambda: GraphRows(docs, aliases))
+    batch = await _in_thread_if_many(docs, lambda: GraphRows(docs, aliases))
     types, added = await _hold_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
@@ -238,12 +238,12 @@ async def write(
     if described:
         await conn.execute(_DESCRIBE_ENTITIES, _columns(ns, described))
     if batch.mentions:  # every alias and relation comes with mentions of its entities
-        await conn.execute(_ADD_LINKS, {"ns": ns, **await _made(docs, lambda: _links(batch))})
+        await conn.execute(_ADD_LINKS, {"ns": ns, **await _in_thread_if_many(docs, lambda: _links(batch))})
     gone = await _remove_unused(conn, ns, touched)
     return {*described, *retyped, *gone, *(entity for entity in added if batch.entities[entity].is_shown_otherwise)}
 
 
-async def _made(docs: Sequence[DocGraph], make: Callable[[], T]) -> T:
+async def _in_thread_if_many(docs: Sequence[DocGraph], make: Callable[[], T]) -> T:
     """What is made of a batch; in a thread if it has many names, since a million take seconds."""
     given = [entity for doc in docs for entity in doc.entities]
     names = sum(len(doc.mentions) + len(doc.relations) for doc in docs) + sum(1 + len(one.aliases) for one in given)
@@ -252,7 +252,7 @@ async def _made(docs: Sequence[DocGraph], make: Callable[[], T]) -> T:
 
 async def _aliases(conn: Connection, ns: int, docs: Sequence[DocGraph], *, but: Collection[int]) -> dict[str, int]:
     """By key in some memories, the entity that it is an alias of, ignoring aliases given by the memories in `but`."""
-    keys = await _made(docs, lambda: sorted({key for doc in docs for key in doc.may_be_aliases()}))
+    keys = await _in_thread_if_many(docs, lambda: sorted({key for doc in docs for key in doc.may_be_aliases()}))
     columns = {"keys": text_array(keys), "own": array_text(map(entity_id, keys))}
     asked = {"ns": ns, **columns, "gone": array_text(sorted(but)), "found": text_array([*FOUND_TYPES])}
     aliases: dict[str, int] = dict(await fetch(conn, _ALIASES, asked)) if keys else {}

@@ -63,7 +63,7 @@ from retrieval.store.bm25 import compaction
 from retrieval.store.embedded.instance import EmbeddedPostgres
 from retrieval.store.namespaces import check_name, check_new_name
 from retrieval.store.pool import Pool, connect, open_pool, translated
-from retrieval.tasks import apart_if_long
+from retrieval.tasks import in_thread_if_long
 from retrieval.text.analysis import resolve_language
 from retrieval.text.word_pieces import TOKENIZER_FILE
 from retrieval.timings import Stopwatch
@@ -366,7 +366,9 @@ class Trivet:
         if request.query is None and not any(map(said_in, request.messages)):
             raise InvalidInput("give a query, or messages with content", loc=("query",))
         chars = sum(len(text) for message in request.messages for text in texts_in(message.content))
-        search, conversation = await apart_if_long(chars, lambda: (as_search(request), Conversation(request.messages)))
+        search, conversation = await in_thread_if_long(
+            chars, lambda: (as_search(request), Conversation(request.messages))
+        )
         stopwatch = Stopwatch()
         check_name(namespace)
         try:

@@ -27,7 +27,7 @@ async def cancel(*tasks: asyncio.Future[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
     """The result of `work`, which is not cancelled with its caller: that one then waits for it to end."""
     task = asyncio.create_task(work)
     try:
@@ -37,7 +37,7 @@ async def to_the_end(work: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-async def apart_if_long(chars: int, work: Callable[[], T]) -> T:
+async def in_thread_if_long(chars: int, work: Callable[[], T]) -> T:
     """The result of work on texts of so many characters, in a thread if it would hold up other requests."""
     return await asyncio.to_thread(work) if chars > LONG_CHARS else work()
 

@@ -16,7 +16,7 @@ from retrieval.store import memories
 from retrieval.store.memories import HydratedMemory, HydratedRows
 from retrieval.store.pool import Pool
 from retrieval.store.visibility import seen_by
-from retrieval.tasks import apart_if_long
+from retrieval.tasks import in_thread_if_long
 from retrieval.types.search import SearchOptions
 
 
@@ -94,7 +94,7 @@ class TextReader:
         if memory.id in self._excluded:
             return False
         holds = partial(self._conversation.holds, memory.text, memory.speaker)
-        if len(self._conversation) and await apart_if_long(len(memory.text), holds):
+        if len(self._conversation) and await in_thread_if_long(len(memory.text), holds):
             self.said_before[memory.id] = None
             return False
         return True

@@ -17,7 +17,7 @@ from retrieval.journal.query_log import AnsweredSearch
 from retrieval.profiles.profile import Profile
 from retrieval.ranking.rescoring import in_words
 from retrieval.ranking.weighting import intent_to_wire
-from retrieval.tasks import apart_if_long
+from retrieval.tasks import in_thread_if_long
 from retrieval.types.search import (
     MAX_TOP_K,
     ContextRequest,
@@ -110,7 +110,7 @@ def searched(answer: Answer, shown: Sequence[RankedMemory]) -> AnsweredSearch:
 async def search_results(answer: Answer) -> list[SearchResult]:
     """The memories found, with each leg's evidence."""
     request, language = answer.query.request, answer.namespace.settings.language
-    return await apart_if_long(
+    return await in_thread_if_long(
         sum(len(found.memory.text) for found in answer.memories),
         lambda: [_result(found, request, language) for found in answer.memories],
     )

@@ -25,7 +25,7 @@ from retrieval.ranking.noise import cut_noise
 from retrieval.ranking.ordering import Ordering
 from retrieval.ranking.rrf import FIRST_RANK
 from retrieval.store.memories import HydratedMemory
-from retrieval.tasks import apart_if_long
+from retrieval.tasks import in_thread_if_long
 from retrieval.text.normalized_text import NormalizedText, wording
 from retrieval.types.search import Leg, LegEvidence, PackSize, SearchOptions
 
@@ -243,7 +243,7 @@ async def _distinct(
         read = enumerate(zip(rows, batch, strict=True), position)
         texts |= {memory.id: _Read(memory, place, number) for place, (memory, number) in read if memory is not None}
         memories = [each.memory for each in texts.values()]
-        kept = await apart_if_long(sum(len(each.text) for each in memories), partial(deduplicate, memories))
+        kept = await in_thread_if_long(sum(len(each.text) for each in memories), partial(deduplicate, memories))
         position += len(batch)
     return [[texts[id_] for id_ in ids] for ids in kept]
 

@@ -17,7 +17,7 @@ from retrieval.store.locking import MemoryVersion
 from retrieval.store.memories import NewMemory
 from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
-from retrieval.tasks import to_the_end
+from retrieval.tasks import run_to_completion
 
 MOST_MEMORIES = 64
 """Most memories per shared transaction; batches larger than half of that get their own and run concurrently."""
@@ -68,7 +68,7 @@ class GroupCommit:
                     group = _fitting(batch, queue.waiting)
                     writing = self._write(namespace, group)
                     # If cancelled with its caller, the others could not tell whether they were written.
-                    await (to_the_end(writing) if len(group) > 1 else writing)
+                    await (run_to_completion(writing) if len(group) > 1 else writing)
             return batch.written.result()
         finally:
             del queue.waiting[batch]

@@ -14,7 +14,7 @@ from postgres.connection import fetch
 from retrieval.errors import Collided, Conflict, StoreError, TrivetError
 from retrieval.ids import uuid7
 from retrieval.store.pool import Pool
-from retrieval.tasks import to_the_end
+from retrieval.tasks import run_to_completion
 from retrieval.types.job import Job, JobKind, JobState
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ class Jobs:
                 progress.state = "done"
             progress.finished_at = datetime.now(UTC)
             ended.set()
-            await to_the_end(self._end(progress, beating))
+            await run_to_completion(self._end(progress, beating))
 
     async def write_outcomes(self) -> None:
         """Write the outcomes of jobs that ended while the database was away."""
