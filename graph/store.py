@@ -226,7 +226,7 @@ async def write(
     aliases = await _aliases(conn, ns, docs, but={*removed} - {doc.doc for doc in docs})
     touched = await _ids(conn, _REMOVE_LINKS, ns, removed)
     batch = await _in_thread_if_many(docs, lambda: GraphRows(docs, aliases))
-    types, added = await _hold_entities(conn, ns, batch)
+    types, added = await _lock_entities(conn, ns, batch)
     stronger = {entity for entity, row in batch.entities.items() if row.is_stronger(types[entity])}
     # Of two writers that remove an entity's last mentions, the later waits here and then sees that none is left.
     types = await _lock(conn, "no key update", ns, stronger.union(touched))
@@ -325,17 +325,17 @@ def _links(batch: GraphRows) -> dict[str, Any]:
     }
 
 
-async def _hold_entities(conn: Connection, ns: int, batch: GraphRows) -> tuple[dict[int, str], set[int]]:
+async def _lock_entities(conn: Connection, ns: int, batch: GraphRows) -> tuple[dict[int, str], set[int]]:
     """Insert the batch's missing entities and lock all of them; returns all types, and the inserted entities."""
     wanted = batch.entities.keys() | batch.redirected
-    held = await _lock(conn, "key share", ns, wanted)
-    new = {entity: row for entity, row in batch.entities.items() if entity not in held}
+    types = await _lock(conn, "key share", ns, wanted)
+    new = {entity: row for entity, row in batch.entities.items() if entity not in types}
     added = {entity for (entity,) in await fetch(conn, _ADD_ENTITIES, _columns(ns, new))} if new else set()
-    held |= {entity: new[entity].type for entity in added}
-    held |= await _lock(conn, "key share", ns, new.keys() - added)  # inserted by another transaction since
-    if wanted - held.keys():  # inserting more now would break the lock order
+    types |= {entity: new[entity].type for entity in added}
+    types |= await _lock(conn, "key share", ns, new.keys() - added)  # inserted by another transaction since
+    if wanted - types.keys():  # inserting more now would break the lock order
         raise TransactionRollback("other writers took entities away at this moment")
-    return held, added
+    return types, added
 
 
 async def _lock(conn: Connection, how: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:

@@ -246,7 +246,7 @@ class EntityService:
                 texts = TextsByAlias(conn, found.ns, keys)
                 await texts.read([Alias(key, root) for key in keys])
                 former = await entities.change_aliases(conn, found.ns, root, added=change.add, removed=change.remove)
-                await texts.mention_anew(former)
+                await texts.rewrite_mentions(former)
 
         await retried(attempt, (Collided,))
         async with self._view(name, EVERYTHING) as view:

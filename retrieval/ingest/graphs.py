@@ -31,7 +31,7 @@ _READ: LiteralString = """
     select doc, text, title, speaker, entities, relations from memory
     where ns = %(ns)s and doc = any(%(docs)s::integer[])
 """
-_HOLD: LiteralString = """
+_LOCK: LiteralString = """
     select doc from memory where ns = %(ns)s and doc = any(%(docs)s::integer[]) order by doc for key share
 """
 
@@ -79,13 +79,13 @@ class TextsByAlias:
         await self.read(aliases)
         keys = {alias.key for alias in aliases}
         found = [graph for graph in self._graphs if not keys.isdisjoint(graph.may_be_aliases())]
-        held = await self._docs(_HOLD, docs=array_text(graph.doc for graph in found)) if found else set()
-        return sorted((graph for graph in found if graph.doc in held), key=lambda graph: graph.doc)
+        locked = await self._docs(_LOCK, docs=array_text(graph.doc for graph in found)) if found else set()
+        return sorted((graph for graph in found if graph.doc in locked), key=lambda graph: graph.doc)
 
     async def _docs(self, sql: LiteralString, **parameters: str) -> set[int]:
         return {doc for (doc,) in await fetch(self._conn, sql, {"ns": self._ns, **parameters})}
 
-    async def mention_anew(self, aliases: Collection[Alias]) -> None:
+    async def rewrite_mentions(self, aliases: Collection[Alias]) -> None:
         """Rewrite the graph of the memories that use these former aliases, from their texts."""
         graphs = await self.graphs(aliases)
         if graphs:

@@ -78,7 +78,7 @@ async def store(
     written, locks = {item.id: item for item in analysed}, _Locks.for_change(analysed, before)
     numbered = dict(zip(written, docs, strict=True))
     async with conn.transaction():
-        await namespaces.hold_for_write(conn, namespace)
+        await namespaces.lock_for_write(conn, namespace)
         if len(analysed) > MAX_BATCH:
             await conn.execute(ALLOW_LONG_STATEMENTS)
         known = {memory_id for memory_id, item in written.items() if item.may_exist}
@@ -125,7 +125,7 @@ async def replace_document(
     written, locks = [item.id for item in analysed], _Locks.for_change(analysed, before)
     locks.sessions.add(sessions.session_name(document_id))
     async with conn.transaction():
-        await namespaces.hold_for_write(conn, namespace)
+        await namespaces.lock_for_write(conn, namespace)
         await conn.execute(ALLOW_LONG_STATEMENTS)
         await locks.take(conn, ns, written=written)
         locked = await locking.lock(conn, ns, documents.chunks_of(document_id))
@@ -151,7 +151,7 @@ async def delete(conn: Connection, name: str, condition: Condition | None) -> in
     async with conn.transaction():
         await conn.execute(ALLOW_LONG_STATEMENTS)
         ns = (await namespaces.find(conn, name)).ns
-        await namespaces.hold(conn, ns)
+        await namespaces.lock(conn, ns)
         known = await locking.versions(conn, ns, condition)
         locks = _Locks.for_change((), known.values())
         await locks.take(conn, ns, written=())

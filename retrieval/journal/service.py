@@ -55,7 +55,7 @@ class JournalService:
         if request.search_id:
             await self._journal_writer.flush()  # the search may have been answered just now
         async with namespaces.opened(self._pool, name) as (conn, found), conn.transaction():
-            await namespaces.hold(conn, found.ns)
+            await namespaces.lock(conn, found.ns)
             await feedback.lock(conn, found.ns)
             stored = await feedback.find(conn, found.ns, feedback_id)
             if stored is not None and stored != content:

@@ -28,7 +28,7 @@ STALE_S = 20.0
 KEPT = 100
 """Records kept per namespace."""
 
-_HOLD = "select ns from namespace where name = %(namespace)s for key share"
+_LOCK = "select ns from namespace where name = %(namespace)s for key share"
 
 # Either way: a process may have died before the database's clock was set back.
 _IS_STALE = "abs(extract(epoch from now() - updated_at)) > %(stale_s)s"
@@ -105,7 +105,7 @@ class Jobs:
         """Record the start of a job; raises Conflict for a second reembedding of the namespace."""
         try:
             async with self._pool.connection() as conn, conn.transaction():
-                found = await fetch(conn, _HOLD, {"namespace": progress.namespace})
+                found = await fetch(conn, _LOCK, {"namespace": progress.namespace})
                 if not found:  # the job's first write creates it
                     return
                 [(ns,)] = found

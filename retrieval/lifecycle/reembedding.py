@@ -115,7 +115,7 @@ class Reembedding:
                     continue
                 embeddings = await embedder.embed_documents([*map(embedded_text, batch.values())])
                 async with self._pool.connection() as conn, conn.transaction():
-                    await namespaces.hold(conn, namespace.ns)
+                    await namespaces.lock(conn, namespace.ns)
                     await reembedding.add(conn, namespace.ns, model, batch, embeddings)
                 after = max(batch)
                 done += len(batch)

@@ -89,7 +89,7 @@ class LifeCycle:
             async with self._pool.connection() as conn, conn.transaction():
                 former = await entities.forget_by_hand(conn, found.ns, family)
                 # Texts written since the deletion may mention the entity by a name given by hand.
-                await TextsByAlias(conn, found.ns, {alias.key for alias in former}).mention_anew(former)
+                await TextsByAlias(conn, found.ns, {alias.key for alias in former}).rewrite_mentions(former)
 
         if request.entity is not None and not request.dry_run:
             await retried(forget_by_hand, (Collided,))
@@ -136,5 +136,5 @@ class LifeCycle:
                     undone.append(f"alias {alias!r} of {key!r}")
             # Texts written after an alias was given mention its entity; here they came first and mention their own.
             keys = {normalize(alias) for _, alias in aliases}
-            await TextsByAlias(conn, ns, keys).mention_anew({Alias(key, entity_id(key)) for key in keys})
+            await TextsByAlias(conn, ns, keys).rewrite_mentions({Alias(key, entity_id(key)) for key in keys})
         return undone

@@ -56,7 +56,7 @@ _ALIASES: LiteralString = """
     group by key order by key limit %(limit)s
 """
 _ROW_LOCK: LiteralString = "no key update"
-_HOLD: LiteralString = """
+_LOCK: LiteralString = """
     select entity from entity where ns = %(ns)s and entity = any(%(entities)s::bigint[]) order by entity for key share
 """
 _MERGE: LiteralString = """
@@ -173,12 +173,12 @@ async def merge(conn: Connection, ns: int, entity: int, target: int, merge_id: s
         NotFound: one of them, or the namespace, does not exist.
         Conflict: they are already merged.
     """
-    await namespaces.hold(conn, ns, _ROW_LOCK)
+    await namespaces.lock(conn, ns, _ROW_LOCK)
     wanted = {entity, target}
     found = await describe(conn, ns, wanted)
     if found.keys() == wanted and found[entity].root == found[target].root:
         raise Conflict("they are one entity already")
-    if not (found.keys() == wanted == await _hold(conn, ns, wanted)):
+    if not (found.keys() == wanted == await _lock(conn, ns, wanted)):
         raise NotFound("one of the entities does not exist any more")
     merged, into = found[entity].root, found[target].root
     await conn.execute(_MERGE, {"ns": ns, "entity": merged, "target": into, "merge": merge_id})
@@ -190,7 +190,7 @@ async def separate(conn: Connection, ns: int, merge_id: str) -> None:
 
     Earlier and later merges stay. Raises NotFound if there is no merge with that id.
     """
-    await namespaces.hold(conn, ns, _ROW_LOCK)
+    await namespaces.lock(conn, ns, _ROW_LOCK)
     rows = await fetch(conn, _SEPARATE, {"ns": ns, "merge": merge_id})
     if not rows:
         raise NotFound(f"there is no merge {merge_id!r}")
@@ -214,12 +214,12 @@ async def change_aliases(
         NotFound: there is no such entity, or an alias to remove was not given by hand.
         Conflict: an alias is the name of another entity.
     """
-    await namespaces.hold(conn, ns, _ROW_LOCK)
+    await namespaces.lock(conn, ns, _ROW_LOCK)
     names = {key: name for key, name in _keys("add", added).items() if entity_id(key) != root}
     for other in (await describe(conn, ns, map(entity_id, names))).values() if check_names else ():
         if other.root != root:
             raise Conflict(f"{other.name!r} is another entity: merge the two")
-    if root not in await _hold(conn, ns, {root}):
+    if root not in await _lock(conn, ns, {root}):
         raise NotFound("the entity does not exist any more")
     await conn.execute(
         _ADD_ALIASES, {"ns": ns, "entity": root, "keys": text_array([*names]), "names": text_array([*names.values()])}
@@ -239,7 +239,7 @@ async def forget_by_hand(conn: Connection, ns: int, family: Collection[int]) -> 
 
     Returns the aliases that no memory gives, by which texts may still mention the entities.
     """
-    await namespaces.hold(conn, ns, _ROW_LOCK)
+    await namespaces.lock(conn, ns, _ROW_LOCK)
     parameters = {"ns": ns, "entities": array_text(family)}
     keys = [key for (key,) in await fetch(conn, _KEYS_BY_HAND, parameters)]
     taken = await _take_by_hand(conn, ns, family, keys)
@@ -267,5 +267,5 @@ def _keys(field: str, names: Sequence[str]) -> Mapping[str, str]:
     return keys
 
 
-async def _hold(conn: Connection, ns: int, entities: Collection[int]) -> set[int]:
-    return {entity for (entity,) in await fetch(conn, _HOLD, {"ns": ns, "entities": array_text(entities)})}
+async def _lock(conn: Connection, ns: int, entities: Collection[int]) -> set[int]:
+    return {entity for (entity,) in await fetch(conn, _LOCK, {"ns": ns, "entities": array_text(entities)})}

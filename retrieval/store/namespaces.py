@@ -34,9 +34,9 @@ CURRENT: LiteralString = """
 """Columns: a namespace with undecoded settings, and the time in microseconds since 2000, as PostgreSQL stores it."""
 
 _FIND: LiteralString = "select ns, name, settings, next_doc, generation from namespace where name = %(name)s"
-_LOCK = _FIND + " for update"
+_FIND_FOR_UPDATE = _FIND + " for update"
 
-# Locks the row like `_LOCK`, as it sets a key column. It takes a number from the sequence even if there is a row.
+# Sets a key column, and so locks the row `for update`. It takes a number from the sequence even if there is a row.
 _LOCK_OR_CREATE = """
     insert into namespace (name, settings) values (%(name)s, jsonb_build_object('embedder', %(embedder)s::text))
     on conflict (name) do update set name = excluded.name
@@ -47,7 +47,7 @@ _CHANGE = """
     update namespace set settings = %(settings)s, generation = generation + %(is_outdated)s::integer where ns = %(ns)s
 """
 
-_HOLD: LiteralString = "select generation from namespace where ns = %(ns)s for "
+_LOCK: LiteralString = "select generation from namespace where ns = %(ns)s for "
 
 # Commits asynchronously, as all writers of a namespace would queue for the flush. Later writes with these ordinals
 # flush, and WAL is flushed in order.
@@ -181,7 +181,9 @@ async def put(
     Raises Conflict if the language or the embedder would change although memories were analysed with the old one.
     """
     async with conn.transaction():
-        namespace = await _find(conn, name, _LOCK) or await _lock_or_create(conn, name, settings.embedder or embedder)
+        namespace = await _find(conn, name, _FIND_FOR_UPDATE) or await _lock_or_create(
+            conn, name, settings.embedder or embedder
+        )
         language = settings.language or namespace.settings.language
         chosen = settings.embedder or namespace.settings.embedder
         if namespace.next_doc and namespace.settings.language != language:
@@ -202,23 +204,23 @@ async def put(
         return described
 
 
-async def hold(conn: Connection, ns: int, lock: LiteralString = "key share") -> int:
-    """Keep a namespace and its embedder until the transaction ends; returns the generation of its vectors.
+async def lock(conn: Connection, ns: int, mode: LiteralString = "key share") -> int:
+    """Keep a namespace and its embedder as they are until the transaction ends; returns its vectors' generation.
 
-    A stronger `lock` on its row waits for holders of conflicting ones. Raises NotFound if it was deleted.
+    A stronger `mode` of the lock on its row waits for holders of conflicting ones. Raises NotFound if it was deleted.
     """
-    rows = await fetch(conn, _HOLD + lock, {"ns": ns})
+    rows = await fetch(conn, _LOCK + mode, {"ns": ns})
     if not rows:
         raise NotFound("the namespace was deleted")
     return int(rows[0][0])
 
 
-async def hold_for_write(conn: Connection, namespace: Namespace) -> None:
-    """Hold a namespace to write memories that were analysed for `namespace` as read earlier.
+async def lock_for_write(conn: Connection, namespace: Namespace) -> None:
+    """Lock a namespace to write memories that were analysed for `namespace` as read earlier.
 
     Raises NotFound if it was deleted, VectorsReplaced if its generation has changed.
     """
-    if await hold(conn, namespace.ns) != namespace.generation:
+    if await lock(conn, namespace.ns) != namespace.generation:
         raise VectorsReplaced
 
 
@@ -268,7 +270,7 @@ async def delete(conn: Connection, name: str) -> NamespaceReceipt:
     """Delete a namespace and everything in it, in one transaction; raises NotFound if it does not exist."""
     async with conn.transaction():
         await conn.execute(ALLOW_LONG_STATEMENTS)
-        rows = await fetch(conn, _LOCK, {"name": name})
+        rows = await fetch(conn, _FIND_FOR_UPDATE, {"name": name})
         if not rows:
             raise NamespaceNotFound(name)
         deleted = {what: (await conn.execute(each, {"ns": rows[0][0]})).rowcount for what, each in _DELETE.items()}

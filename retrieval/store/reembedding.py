@@ -94,7 +94,7 @@ async def add(conn: Connection, ns: int, model: str, docs: Collection[int], embe
 async def lock(conn: Connection, ns: int) -> None:
     """Wait for the namespace's writers and keep new ones out until the transaction ends."""
     await conn.execute(ALLOW_LONG_STATEMENTS)
-    await namespaces.hold(conn, ns, "update")
+    await namespaces.lock(conn, ns, "update")
 
 
 async def replace(conn: Connection, ns: int, embedder: EmbedderName) -> int:

@@ -190,10 +190,10 @@ async def test_a_namespace_is_not_deleted_while_it_is_written_to(
 async def test_a_namespace_that_is_gone_is_not_written_to(ingest: Ingest, pool: Pool) -> None:
     async with pool.connection() as conn:
         ns = (await namespaces.find(conn, "n")).ns
-        await namespaces.hold(conn, ns)
+        await namespaces.lock(conn, ns)
         await namespaces.delete(conn, "n")
         with pytest.raises(NotFound):
-            await namespaces.hold(conn, ns)
+            await namespaces.lock(conn, ns)
     with pytest.raises(NotFound):
         await ingest.delete("n", "a")
 

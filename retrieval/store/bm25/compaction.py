@@ -130,7 +130,7 @@ class _Compaction(Segments):
         segment = await self.begin() if rows else None
         if segment is not None:
             await self.write(segment, rows)
-        async with self.holding():
+        async with self.locked_namespace():
             await remove_from_tail(self._conn, self._ns, docs.tolist())
             if segment is not None:
                 packed = int(np.count_nonzero(alive[docs - first]))
@@ -167,7 +167,7 @@ class _Compaction(Segments):
         merged = await self.begin()
         async for table in self.by_ranges(numbers, memories=sum(each.docs for each in segments)):
             await self.write(merged, await asyncio.to_thread(merged_rows, table))
-        async with self.holding():
+        async with self.locked_namespace():
             await self._conn.execute(_RETIRE, {"ns": self._ns, "segments": numbers})
             if docs := int(np.count_nonzero(seen)):
                 await self.go_live(Segment(merged, docs, first, last))

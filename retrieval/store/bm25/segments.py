@@ -91,32 +91,32 @@ class Segments:
             yield table
 
     @asynccontextmanager
-    async def holding(self) -> AsyncIterator[None]:
+    async def locked_namespace(self) -> AsyncIterator[None]:
         """A transaction that keeps the namespace from being deleted; raises NotFound if it already is."""
         async with self._conn.transaction():
-            await namespaces.hold(self._conn, self._ns)
+            await namespaces.lock(self._conn, self._ns)
             yield
 
     async def begin(self) -> int:
         """Create a segment that is not live; returns its number."""
-        async with self.holding():
+        async with self.locked_namespace():
             return int(await self.value(_BEGIN))
 
     async def write(self, segment: int, rows: Iterable[tuple[int, bytes]]) -> None:
         """Add rows, given as (first term, row), to a segment that is not live."""
-        async with self.holding(), self._conn.cursor() as cursor, cursor.copy(_WRITE) as copy:
+        async with self.locked_namespace(), self._conn.cursor() as cursor, cursor.copy(_WRITE) as copy:
             copy.set_types(["int4", "int4", "int8", "bytea"])
             for first_term, postings in rows:
                 await copy.write_row((self._ns, segment, first_term, postings))
 
     async def go_live(self, segment: Segment) -> None:
-        """Make a segment visible to readers; call inside `holding`."""
+        """Make a segment visible to readers; call inside `locked_namespace`."""
         await self._conn.execute(_GO_LIVE, {"ns": self._ns, **segment._asdict()})
 
     async def clean(self) -> None:
         """Delete the segments that are not live."""
         for (segment,) in await fetch(self._conn, _OTHERS, {"ns": self._ns}):
-            async with self.holding():
+            async with self.locked_namespace():
                 for statement in (_REMOVE_POSTINGS, _REMOVE):
                     await self._conn.execute(statement, {"ns": self._ns, "segment": segment})
 

@@ -66,15 +66,15 @@ def some_texts(first: int, number: int, *, seed: int = 0) -> dict[int, str]:
 @asynccontextmanager
 async def before_transaction(number: int, hook: Hook) -> AsyncIterator[None]:
     """Run something at the beginning of a compaction's n-th transaction, from 1."""
-    hold, calls = namespaces.hold, itertools.count(1)
+    lock, calls = namespaces.lock, itertools.count(1)
 
     async def hooked(conn: Connection, ns: int) -> int:
         if next(calls) == number:
             await hook()
-        return await hold(conn, ns)
+        return await lock(conn, ns)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(namespaces, "hold", hooked)
+        patch.setattr(namespaces, "lock", hooked)
         yield
 
 
