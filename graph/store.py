@@ -295,7 +295,7 @@ async def remove_unused(conn: Connection, ns: int, entities: Collection[int]) ->
 
 
 async def _remove_unused(conn: Connection, ns: int, entities: Collection[int]) -> list[int]:
-    """The same for locked entities."""
+    """What `remove_unused` does, for entities that are locked already."""
     unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
     gone = await _ids(conn, _REMOVE_ENTITIES, ns, unused)

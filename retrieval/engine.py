@@ -17,7 +17,7 @@ from classifier.candidates import CandidateInputs
 from native.worker_pool import WorkerPool
 from postgres.connection import Connection
 from retrieval.answer.answer import Answer
-from retrieval.answer.conversation import Conversation, asked_in, said_in, texts_in
+from retrieval.answer.conversation import Conversation, question_in, said_in, texts_in
 from retrieval.answer.packer import pack_answer
 from retrieval.answer.response import as_search, context_response, search_response, searched, unknown_namespace
 from retrieval.answer.selection import RankedMemory
@@ -394,7 +394,7 @@ class Trivet:
             async with namespaces.opened(self._pool, request.namespace) as (_, found):
                 settings = found.settings
         profile = await self.profiles.find(request.profile or settings.profile)
-        prediction = await self._intents.classify(asked_in(request.query), profile, settings.embedder, stopwatch)
+        prediction = await self._intents.classify(question_in(request.query), profile, settings.embedder, stopwatch)
         weights = adaptive_weighting(prediction, profile).weights
         return ClassifyResponse(
             intent=intent_to_wire(prediction),

@@ -14,7 +14,7 @@ from msgspec import structs
 from msgspec.structs import astuple
 
 from graph.linking import matched_words, possible_names
-from retrieval.answer.conversation import Conversation, asked_in
+from retrieval.answer.conversation import Conversation, question_in
 from retrieval.embedding.cache import CachedEmbedder, Embedding
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import AllLegsFailed
@@ -169,7 +169,7 @@ class Preparation:
         InvalidInput for an unknown profile, AllLegsFailed if the namespace is loading and the database does not answer
         in time.
         """
-        original_request, request = request, structs.replace(request, query=asked_in(request.query))
+        original_request, request = request, structs.replace(request, query=question_in(request.query))
         default_embedding = self._embedding(self._embedders.default, request, stopwatch)
         started = StartedQuery(request, conversation, stopwatch, default_embedding, pack_size)
         degraded: Sequence[Degradation] = ()

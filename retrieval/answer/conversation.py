@@ -157,14 +157,14 @@ def query_of(messages: Sequence[ChatMessage]) -> str:
     said = [(each.role, text) for each in messages if (text := said_in(each))]
     by_user = [text for role, text in said if role == "user"]
     *earlier, query = by_user or [text for _, text in said] or [""]
-    earlier, query = [text[-MOST_QUERY_CHARS:] for text in earlier], asked_in(query)[-MOST_QUERY_CHARS:]
+    earlier, query = [text[-MOST_QUERY_CHARS:] for text in earlier], question_in(query)[-MOST_QUERY_CHARS:]
     return _in_context(query, earlier)[-MOST_QUERY_CHARS:]
 
 
 def _in_context(query: str, earlier: list[str]) -> str:
     """The query after those of the earlier texts that it refers to, which are taken out of the list."""
     if earlier and (_content(query) <= MOST_ELLIPTICAL_WORDS or _refers(query)):
-        before = asked_in(earlier.pop())
+        before = question_in(earlier.pop())
         # A time in the later turn replaces those in the earlier one.
         query = f"{without(before, _times(before)) if _times(query) else before} {query}"
     says_something = _content(query) > 0
@@ -175,16 +175,16 @@ def _in_context(query: str, earlier: list[str]) -> str:
     return query
 
 
-def asked_in(text: str) -> str:
+def question_in(text: str) -> str:
     r"""What a text asks: of a written-out conversation its `query_of`, of a long text its questions, else its requests.
 
     These are the questions of the last paragraph, else of the first, else all, after the sentences that they refer to.
     Without a question they are the requests of the last paragraph, else of the first, that need nothing before them.
     Below a first line without an end, those of the last paragraph may be part of a text that was pasted.
 
-    >>> asked_in("User: Who is Ann?\nAssistant: Your sister.\nUser: Where does she live?")
+    >>> question_in("User: Who is Ann?\nAssistant: Your sister.\nUser: Where does she live?")
     'Who is Ann? Where does she live?'
-    >>> asked_in("It rained all day. " * 60 + "What boats did Ann sell in Porto? Thanks!")
+    >>> question_in("It rained all day. " * 60 + "What boats did Ann sell in Porto? Thanks!")
     'What boats did Ann sell in Porto?'
     """
     if said := _written_out(text):

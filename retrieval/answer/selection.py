@@ -33,7 +33,7 @@ SPARE_CANDIDATES = 4
 """Memories read beyond those asked for, to replace duplicates; if they do not suffice, more are read."""
 
 SPARE_CHOICES = 8
-"""The same if the answer is chosen from a larger set, namely all memories read."""
+"""`SPARE_CANDIDATES` of an answer that is chosen from a larger set, namely all memories read."""
 
 CHOICE = 4
 """Memories to choose from per memory asked for, if the order is not by relevance alone."""
@@ -100,7 +100,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         return self.wanted + (SPARE_CHOICES if self._chooses else SPARE_CANDIDATES)
 
     def filling(self, pack_size: PackSize, terms: NDArray[np.integer[Any]]) -> Limits:
-        """The same for as many memories as fill a context pack; `terms` are those of the memories, best first."""
+        """The limits for as many memories as fill a context pack; `terms` counts those of each memory, best first."""
         costs = np.minimum(BESIDE_TEXT + TOKENS_PER_TERM * terms, longest_entry(pack_size.tokens))
         enough = int(np.searchsorted(costs.cumsum(), pack_size.tokens)) + 1
         return replace(self, top_k=max(self.top_k, min(enough, pack_size.memories)))

@@ -60,7 +60,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start the request; its body may take its time."""
-        if self.parser.is_read_again:
+        if self.parser.asks_for_upgrade:
             return
         self._timer.cancel()
         self._unread_bytes = 0
@@ -73,7 +73,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """End the request's body."""
-        if not self.parser.is_read_again:
+        if not self.parser.asks_for_upgrade:
             super().on_message_complete()
 
     def head_without_upgrade(self) -> bytes:
@@ -100,7 +100,7 @@ class _Parser(HttpRequestParser):
         self.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does: a request may follow the last
 
     @property
-    def is_read_again(self) -> bool:
+    def asks_for_upgrade(self) -> bool:
         """Whether the request asks for another protocol, other than by the method CONNECT."""
         return self.should_upgrade() and self.get_method() != b"CONNECT"
 
@@ -110,7 +110,7 @@ class _Parser(HttpRequestParser):
             try:
                 return super().feed_data(data)
             except HttpParserUpgrade as upgrade:
-                if not self.is_read_again:
+                if not self.asks_for_upgrade:
                     raise
                 (end,) = upgrade.args
                 data = self._connection.head_without_upgrade() + data[end:]

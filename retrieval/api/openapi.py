@@ -136,7 +136,7 @@ def complete(document: dict[str, Any], schemas: StructSchemas, *, with_key: bool
         _complete_responses(path, operation, with_key=with_key, with_rate_limit=with_rate_limit)
     _, components = msgspec.json.schema_components(schemas.structs, ref_template=_REF)
     _describe_fields(components)
-    _state_openness(components)
+    _allow_anything(components)
     document["components"]["schemas"] = dict(sorted(components.items()))  # msgspec's order differs between processes
 
 
@@ -152,13 +152,13 @@ def _describe_fields(components: Mapping[str, dict[str, Any]]) -> None:
                 schema["description"] = text
 
 
-def _state_openness(schema: Any) -> None:
-    """Say where anything may be: to some generators of clients, a list or object that does not say so holds nothing.
+def _allow_anything(schema: Any) -> None:
+    """Say where a list or an object may hold anything: some generators of clients take one that does not say for empty.
 
     Some cannot read `items: false` either; the `maxItems` of a tuple says the same.
     """
     for inner in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
-        _state_openness(inner)
+        _allow_anything(inner)
     if isinstance(schema, dict) and schema.get("type") == "array":
         schema["items"] = schema.get("items") or {}
     if isinstance(schema, dict) and schema.get("type") == "object" and "properties" not in schema:

@@ -201,11 +201,11 @@ class _Workers(Multiprocess):
             self.should_exit.set()
         if self.should_exit.is_set():
             return
-        with _told_if_short():  # tried again within a second
+        with _logged_if_short():  # tried again within a second
             self._replace_dead()
 
     def handle_signals(self) -> None:
-        with _told_if_short():  # those that SIGHUP would replace serve on
+        with _logged_if_short():  # those that SIGHUP would replace serve on
             super().handle_signals()
 
     def _replace_dead(self) -> None:
@@ -225,8 +225,8 @@ class _Workers(Multiprocess):
 
 
 @contextmanager
-def _told_if_short() -> Iterator[None]:
-    """Log, not raise, that no worker can be started, as where files, processes or memory are short."""
+def _logged_if_short() -> Iterator[None]:
+    """Log instead of raising that no worker can be started: files, processes or memory may be short."""
     try:
         yield
     except OSError as exc:
@@ -234,7 +234,7 @@ def _told_if_short() -> Iterator[None]:
 
 
 def _is_no_cancellation(record: logging.LogRecord) -> bool:
-    """Whether a line of the log is anything but the traceback of a request that the stop of the server has cut off."""
+    """Whether a record of the log is not the traceback of a request that was cut off when the server stopped."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
@@ -296,7 +296,7 @@ def _run_many(settings: Settings, listener: socket.socket) -> None:
 
 
 def _flush_streams() -> None:
-    """As multiprocessing does before it starts a process, but a log without room or reader is no reason not to."""
+    """Flush both streams, as multiprocessing does before it starts a process, but even if a log is full or closed."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError, OSError):  # closed at the start, since then, full
             stream.flush()

@@ -64,7 +64,7 @@ class _InputFile(click.File):
 
 
 class _InputFileOrFolder(_InputFile):
-    """The same, or the path of a folder."""
+    """A file to read, `-` for standard input, or the path of a folder."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return Path(value) if Path(value).is_dir() else super().convert(value, param, ctx)
@@ -140,4 +140,4 @@ settings_options = gathered(_SETTINGS, _settings)
 """`--database-url` and `--data-dir`; the command gets `settings`."""
 
 common_options = gathered([*_SETTINGS, json_option], _settings)
-"""The same and `--json`, for which the command gets `as_json`."""
+"""`--database-url`, `--data-dir` and `--json`; the command gets `settings` and `as_json`."""

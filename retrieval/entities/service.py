@@ -216,7 +216,7 @@ class EntityService:
     async def graphml(
         self, name: str, options: SearchOptions = EVERYTHING, *, limit: int = 200, words: bool = False
     ) -> bytes:
-        """The same as GraphML; an edge without a type is `met_with`."""
+        """What `graph` returns, as GraphML; an edge without a type is `met_with`."""
         found = await self.graph(name, options, limit=limit, words=words)
         nodes = [
             (node.id, {name: value for name, value in asdict(node).items() if name != "id"}) for node in found.nodes

@@ -96,7 +96,7 @@ class EntityView:
         return {number: self._known[number] for number in numbers if number in self._known}
 
     async def shown(self, numbers: Collection[int]) -> dict[int, StoredEntity]:
-        """The same for names only, unless words are shown, too."""
+        """The existing entities among these that are names, or any if words are shown, by number."""
         known = await self.described(numbers)
         return {number: each for number, each in known.items() if self.words or each.type not in TOKENIZED_TYPES}
 

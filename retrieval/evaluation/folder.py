@@ -38,7 +38,7 @@ class CorpusRow:
     memory: MemoryInput | InvalidInput
 
     def sessionless(self) -> CorpusRow:
-        """The same without its session and its position there."""
+        """The row without its session and its position there."""
         if isinstance(self.memory, InvalidInput):
             return self
         return replace(self, memory=msgspec.structs.replace(self.memory, session_id=None, position=None))
@@ -192,7 +192,7 @@ class EvaluationFolder:
 
     @cached_property
     def sessionless(self) -> EvaluationFolder:
-        """The same without sessions and positions, under another name; itself if it has none."""
+        """The folder without sessions and positions, under another name; itself if it has none."""
         corpus = tuple(row.sessionless() for row in self.corpus)
         return self if corpus == self.corpus else replace(self, name=f"{self.name}+without-sessions", corpus=corpus)
 

@@ -66,7 +66,7 @@ class ExtendedArray(NamedTuple):
         return math.prod(self.shape) * self.array.itemsize
 
     def copy(self) -> ExtendedArray:
-        """The same, with a copy of the array."""
+        """This with a copy of the array."""
         return self._replace(array=self.array.copy())
 
     def parts(self) -> Iterator[bytes]:

@@ -56,7 +56,7 @@ SAVE_PAUSE_S = 60.0
 """Least time between two attempts to write an index to its file, seconds."""
 
 BUSY_PAUSE_S = 5.0
-"""The same if another process was writing the file, which is mapped at the next attempt."""
+"""Time until the next attempt if another process was writing the file, which that attempt maps, seconds."""
 
 RELOAD_PAUSE_S = 30.0
 """Least time between two attempts to reload an index that needs it, seconds."""

@@ -62,7 +62,7 @@ class Reembedding:
         return await self._run(*await self._begin(namespace, embedder), report)
 
     async def begin(self, namespace: str, embedder: EmbedderName | None = None) -> str:
-        """The same in the background, until `aclose`; returns the job's id."""
+        """Start what `run` does in the background, where it goes on until `aclose`; returns the job's id."""
         found, name, progress = await self._begin(namespace, embedder)
 
         async def work() -> None:

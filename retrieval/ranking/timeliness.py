@@ -29,7 +29,7 @@ More would hide events that were told later than they happened; chosen on develo
 """
 
 SESSION_SHARE = 0.3
-"""The same for a session that the query names by number: what was told in it was not told later."""
+"""`PERIOD_SHARE` of a session that the query names by number: what was told in it was not told later."""
 
 STATE_SHARE = 0.6
 """Bonus, as a share of its score, for the latest memory found if the query asks for now, the earliest if for before.

@@ -177,7 +177,7 @@ def allowing_for_fragments(weighting: Weighting, fragment_share: float) -> Weigh
 
 
 def _changed(weighting: Weighting, weights: Mapping[Leg, float], because: str) -> Weighting:
-    """The same with new weights, scaled to a sum of 1, and an added reason."""
+    """The weighting with new weights, scaled to a sum of 1, and an added reason."""
     total = sum(weights.values())
     recipe = structs.replace(weighting.recipe, weights={leg: weight / total for leg, weight in weights.items()})
     return Weighting(recipe=recipe, reason=f"{weighting.reason}; {because}")

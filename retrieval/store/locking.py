@@ -99,7 +99,7 @@ async def versions(conn: Connection, ns: int, condition: Condition | None) -> Ma
 
 
 async def lock(conn: Connection, ns: int, condition: Condition | None) -> Sequence[MemoryVersion]:
-    """The same, with their rows locked until the transaction ends."""
+    """The versions of some memories, whose rows stay locked until the transaction ends."""
     return await _read(conn, ns, condition, _LOCKED)
 
 
@@ -137,7 +137,7 @@ def _key(ns: int, kind: str, name: object = None) -> int:
 
 
 def _session_locks(ns: int, sessions: Collection[str]) -> dict[int, bool]:
-    """Lock keys, and whether each lock is exclusive."""
+    """The keys of locks on sessions, and whether each lock is exclusive."""
     all_sessions = _key(ns, "sessions")
     if len(sessions) > MOST_LOCKS:
         return {all_sessions: True}
@@ -145,7 +145,7 @@ def _session_locks(ns: int, sessions: Collection[str]) -> dict[int, bool]:
 
 
 def _id_locks(ns: int, written: Collection[str], superseded: Collection[str]) -> dict[int, bool]:
-    """The same for ids.
+    """The keys of locks on ids, and whether each lock is exclusive.
 
     Written ids take shared locks, by id or by bucket, so superseded ids are locked both ways.
     """

@@ -126,7 +126,7 @@ class Recipes:
 
     @classmethod
     def same(cls, recipe: Recipe, n: int) -> Recipes:
-        """The same recipe for n queries."""
+        """One recipe for all of n queries."""
         return cls(
             weights=np.tile(weights_of(recipe), (n, 1)),
             rrf_k=np.full(n, float(recipe.rrf_k)),

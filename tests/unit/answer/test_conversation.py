@@ -8,8 +8,8 @@ from retrieval.answer.conversation import (
     MOST_QUERY_CHARS,
     MOST_SEARCHED_CHARS,
     Conversation,
-    asked_in,
     query_of,
+    question_in,
 )
 from retrieval.types.search import ChatMessage
 
@@ -116,8 +116,8 @@ ASKED = "Please list the sailing boats that Ana sold in Porto."
     ],
 )
 def test_a_long_text_and_a_written_out_conversation_ask_what_their_question_asks(text: str, asked: str) -> None:
-    assert asked_in(text) == asked
-    assert asked_in(asked) == asked
+    assert question_in(text) == asked
+    assert question_in(asked) == asked
 
 
 def test_a_turn_refers_to_the_question_in_a_long_text() -> None:
