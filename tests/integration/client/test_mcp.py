@@ -184,7 +184,7 @@ def test_the_namespace_of_a_request_is_its_path_or_a_header(database_url: str) -
         assert call(url, "/mcpana@home").status_code == 404
 
 
-async def question_in(client: httpx.AsyncClient, header: bytes) -> httpx.Response:
+async def asked_in(client: httpx.AsyncClient, header: bytes) -> httpx.Response:
     """The recall of nothing in the namespace that a header names."""
     headers = {b"accept": ACCEPTED["Accept"].encode(), b"x-trivet-namespace": header}
     return await client.post("/mcp", json=RECALL, headers=headers)
@@ -195,8 +195,8 @@ async def test_a_namespace_in_a_header_may_have_letters_of_any_script(database_u
         for ns in ("jürgen", "大阪"):
             await client.post(f"/v1/namespaces/{ns}/memories", json={"memories": [{"text": f"Of {ns}"}]})
             for sent in (ns.encode(), quote(ns).encode()):
-                assert f"Of {ns}" in (await question_in(client, sent)).text
-        refused = await question_in(client, "jürgen".encode("latin-1"))
+                assert f"Of {ns}" in (await asked_in(client, sent)).text
+        refused = await asked_in(client, "jürgen".encode("latin-1"))
         assert problem_of(refused, 422)["detail"] == "namespace: is not percent-encoded UTF-8"
 
 
