@@ -163,7 +163,7 @@ async def _select(
         groups = _varied(groups, order, candidates, vectors, limits.diversity)
     groups = cap_sources(groups, lambda group: group[0].source, cap=limits.source_cap, top_k=limits.top_k)
     groups = groups[: limits.top_k]
-    numbers = [order.numbers[group[0].place] for group in groups]  # of the best, whichever is shown
+    numbers = [order.numbers[group[0].position] for group in groups]  # of the best, whichever is shown
     relevance = [None] * len(groups) if rescored is None else rescored.relevance(numbers)
     ranks = {
         leg: dict(zip(candidates.of_leg(leg)[: len(ranking)], count(FIRST_RANK), strict=False))
@@ -171,20 +171,20 @@ async def _select(
     }
     found = []
     for group, best_number, probability in zip(groups, numbers, relevance, strict=True):
-        (memory, place, number), *duplicates = group
+        (memory, position, number), *duplicates = group
         evidence = {}
         for leg, rank_of in ranks.items():
             if ranked := [(rank_of[each.number], each.memory.id) for each in group if each.number in rank_of]:
                 rank, best = min(ranked)
                 evidence[leg] = _evidence(rankings[leg], rank, duplicate=None if best == memory.id else best)
-        fused_place = order.fused.numbers.index(best_number)
+        fused_position = order.fused.numbers.index(best_number)
         found.append(
             RankedMemory(
                 memory=memory,
                 doc=candidates.docs[number],
-                score=order.scores[place],
-                fused_score=order.fused.scores[fused_place],
-                fused_rank=fused_place + FIRST_RANK,
+                score=order.scores[position],
+                fused_score=order.fused.scores[fused_position],
+                fused_rank=fused_position + FIRST_RANK,
                 relevance=probability,
                 leg_evidence=evidence,
                 duplicates=[each.memory.id for each in duplicates],
@@ -209,8 +209,7 @@ def _are_within(memories: Sequence[HydratedMemory], cap: int | None) -> Iterator
 
 def _evidence(ranking: LegRanking, rank: int, *, duplicate: str | None) -> LegEvidence:
     """A leg's evidence for the memory at a rank, which stands for itself or is a `duplicate`."""
-    place = rank - FIRST_RANK
-    doc, score = ranking.docs.item(place), ranking.scores.item(place)
+    doc, score = ranking.docs.item(rank - FIRST_RANK), ranking.scores.item(rank - FIRST_RANK)
     found = LegEvidence(rank=rank, score=score, duplicate=duplicate, terms=ranking.matched_terms.get(doc))
     path = ranking.paths.get(doc)
     return found if path is None else replace(found, path=list(path.names), why=path.why)
@@ -220,7 +219,7 @@ class _Read(NamedTuple):
     """A memory, its position in the order and its number."""
 
     memory: HydratedMemory
-    place: int
+    position: int
     number: int
 
     @property
@@ -241,7 +240,7 @@ async def _distinct(
         batch = order.numbers[position : position + limits.read_at_once]
         rows = await reader.read([candidates.docs[number] for number in batch], candidates.ids(batch))
         read = enumerate(zip(rows, batch, strict=True), position)
-        texts |= {memory.id: _Read(memory, place, number) for place, (memory, number) in read if memory is not None}
+        texts |= {memory.id: _Read(memory, index, number) for index, (memory, number) in read if memory is not None}
         memories = [each.memory for each in texts.values()]
         kept = await in_thread_if_long(sum(len(each.text) for each in memories), partial(deduplicate, memories))
         position += len(batch)
@@ -249,14 +248,14 @@ async def _distinct(
 
 
 def _newest_first(group: Sequence[_Read], *, in_pack: bool) -> Sequence[_Read]:
-    """Near-duplicates with the newest first, at the place of the best ranked: what they differ in may have changed.
+    """Near-duplicates with the newest first, at the position of the best ranked: what they differ in may have changed.
 
     Equal ones hold again since the newest. A pack shows both times; turns and chunks belong to those around them.
     """
     best, newest = group[0], max(group, key=lambda each: each.memory.created_at)
     if _wording(newest) == _wording(best) and (in_pack or best.source or newest.source):
         return group
-    return [newest._replace(place=best.place), *(each for each in group if each is not newest)]
+    return [newest._replace(position=best.position), *(each for each in group if each is not newest)]
 
 
 def _wording(each: _Read) -> NormalizedText:
@@ -276,7 +275,7 @@ def _varied(
     if not with_vectors:
         return groups
     chosen = maximal_marginal_relevance(
-        np.array([order.scores[group[0].place] for group in with_vectors]),
+        np.array([order.scores[group[0].position] for group in with_vectors]),
         vectors.context_vectors[rows[rows >= 0]],
         diversity=diversity,
         count=len(with_vectors),

@@ -171,6 +171,6 @@ def _is_flag_half(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
 
 
-def _between_graphemes(text: str, places: range) -> int:
+def _between_graphemes(text: str, positions: range) -> int:
     """The first position at which a cut splits no grapheme; the very first if all would."""
-    return next((place for place in places if not _inside_grapheme(text, place)), places.start)
+    return next((each for each in positions if not _inside_grapheme(text, each)), positions.start)

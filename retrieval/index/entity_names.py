@@ -78,7 +78,7 @@ class EntityNames(Persistent):
         """Replace the aliases that callers gave by hand."""
         here, wanted = self._aliases.by_hand(), [*zip(given.keys, given.entities.ids.tolist(), strict=True)]
         self._aliases.forget([here[gone] for gone in here.keys() - {*wanted}])
-        new = [place for place, alias in enumerate(wanted) if alias not in here]
+        new = [position for position, alias in enumerate(wanted) if alias not in here]
         self.put_aliases(given.take(np.array(new, np.intp)), slots)
 
     def rows_of(self, entities: Collection[int]) -> dict[int, NameRow]:
@@ -180,8 +180,8 @@ class EntityNames(Persistent):
         keys = [key or "" for key in given.keys]  # a deleted one is not new
         self._keys.put(new, compress(keys, is_new.tolist()))
         names = [name or "" for name in given.names]
-        changed = [place for place, code in enumerate(codes.tolist()) if former.get(code) != names[place]]
-        self._names.put(codes[changed], [names[place] for place in changed])  # the others would be appended again
+        changed = [position for position, code in enumerate(codes.tolist()) if former.get(code) != names[position]]
+        self._names.put(codes[changed], [names[position] for position in changed])  # the others would be appended again
         self._are_names.put(codes, given.are_names)
         words = [name_tokens(key) for key in compress(keys, is_new.tolist())]
         if words:

@@ -72,10 +72,10 @@ class Entities(NamedTuple):
         columns = zip(self.ids.tolist(), self.keys, self.names, self.are_names, strict=True)
         return {entity: NameRow(key, name, is_name) for entity, key, name, is_name in columns if key is not None}
 
-    def take(self, places: NDArray[np.intp]) -> Entities:
+    def take(self, positions: NDArray[np.intp]) -> Entities:
         """The entities at some positions."""
-        keys, names, are_names = ([column[place] for place in places.tolist()] for column in self[1:])
-        return Entities(self.ids[places], keys, names, are_names)
+        keys, names, are_names = ([column[position] for position in positions.tolist()] for column in self[1:])
+        return Entities(self.ids[positions], keys, names, are_names)
 
 
 class Aliases(NamedTuple):
@@ -94,9 +94,13 @@ class Aliases(NamedTuple):
         """The aliases given by these memories."""
         return self.take(np.isin(self.docs, [*docs]).nonzero()[0])
 
-    def take(self, places: NDArray[np.intp]) -> Aliases:
+    def take(self, positions: NDArray[np.intp]) -> Aliases:
         """The aliases at some positions."""
-        return Aliases([self.keys[place] for place in places.tolist()], self.docs[places], self.entities.take(places))
+        return Aliases(
+            [self.keys[position] for position in positions.tolist()],
+            self.docs[positions],
+            self.entities.take(positions),
+        )
 
     def rows(self, slots: Slots) -> set[tuple[str, int, int]]:
         """Each alias with its entity and the slot of the memory, or `BY_HAND`."""

@@ -89,5 +89,5 @@ class HashIndex(Persistent):
 def _merged(entries: Entries, others: Entries) -> Entries:
     if not len(others[0]) or not len(entries[0]):
         return entries if len(entries[0]) else others
-    places = entries[0].searchsorted(others[0])
-    return np.insert(entries[0], places, others[0]), np.insert(entries[1], places, others[1])
+    positions = entries[0].searchsorted(others[0])
+    return np.insert(entries[0], positions, others[0]), np.insert(entries[1], positions, others[1])

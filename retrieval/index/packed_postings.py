@@ -41,9 +41,9 @@ class PackedPostings(NamedTuple):
     def postings_of(self, terms: Sequence[int]) -> Iterator[PostingArrays]:
         """The postings of each term, by slot."""
         wanted = np.array(terms, np.int64)
-        places = self.terms.searchsorted(wanted)
+        positions = self.terms.searchsorted(wanted)
         ends = self.terms.searchsorted(wanted, "right")
-        for start, end in zip(self.starts[places].tolist(), self.starts[ends].tolist(), strict=True):
+        for start, end in zip(self.starts[positions].tolist(), self.starts[ends].tolist(), strict=True):
             yield self.docs[start:end], self.tfs[start:end]
 
     @property

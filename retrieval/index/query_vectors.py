@@ -34,7 +34,7 @@ class QueryVectors:
     def __init__(self, pool: Pool, index: NamespaceIndex) -> None:
         self._pool = pool
         self._index = index
-        self._places: dict[int, int] = {}
+        self._row_of: dict[int, int] = {}
         self._absent: set[int] = set()
         self._reading = asyncio.Lock()
         # Allocated when needed: under load a query spends most of its time waiting.
@@ -43,12 +43,12 @@ class QueryVectors:
     @property
     def context_vectors(self) -> NDArray[np.float32]:
         """The vectors by which memories are found, shape (n, dimensions)."""
-        return self._vectors[0, : len(self._places)]
+        return self._vectors[0, : len(self._row_of)]
 
     @property
     def text_vectors(self) -> NDArray[np.float32]:
         """The vectors of the texts alone, for turns without the turns before them, shape (n, dimensions)."""
-        return self._vectors[1, : len(self._places)]
+        return self._vectors[1, : len(self._row_of)]
 
     async def read(self, docs: Sequence[int]) -> None:
         """Read the vectors of memories: the new ones of a memory updated meanwhile, none of a deleted one."""
@@ -70,7 +70,7 @@ class QueryVectors:
         self._add(found)
         if moved is not None:
             self._add(moved)
-        self._absent.update(doc for doc in gone if doc not in self._places)
+        self._absent.update(doc for doc in gone if doc not in self._row_of)
 
     def _add(self, found: StoredVectors) -> None:
         """Add vectors read from the database, rounded as the index would store them."""
@@ -82,7 +82,7 @@ class QueryVectors:
         rounding = QuantizedVectors(*found.context_vectors.shape)
         rounding.put(np.arange(len(rows)), found.context_vectors, turns, found.text_vectors, version=rounding.version)
         rounding.read(wanted, *self._room_for(len(new)))
-        self._place(new)
+        self._assign_rows(new)
 
     def take(self, docs: Iterable[int]) -> list[int]:
         """Copy the vectors the index holds; returns the memories whose vectors are missing."""
@@ -90,45 +90,45 @@ class QueryVectors:
         if not wanted:
             return []
         here = self._index.vectors.read(np.array(wanted, np.int64), *self._room_for(len(wanted))).tolist()
-        self._place(compress(wanted, here))
+        self._assign_rows(compress(wanted, here))
         return [doc for doc, is_here in zip(wanted, here, strict=True) if not is_here]
 
     def unread(self, docs: Iterable[int]) -> list[int]:
         """The memories that have not been read and are not known to be deleted."""
-        return [doc for doc in docs if doc not in self._places and doc not in self._absent]
+        return [doc for doc in docs if doc not in self._row_of and doc not in self._absent]
 
     def rows_of(self, docs: Sequence[int]) -> NDArray[np.int64]:
         """The memories' rows in `context_vectors` and `text_vectors`, -1 for missing ones."""
-        return np.frombuffer(array("q", map(self._places.get, docs, repeat(-1))), np.int64)
+        return np.frombuffer(array("q", map(self._row_of.get, docs, repeat(-1))), np.int64)
 
     def _room_for(self, count: int) -> NDArray[np.float32]:
         """A view for the context and text vectors of the next memories, shape (2, count, dimensions)."""
-        first, end = len(self._places), len(self._places) + count
+        first, end = len(self._row_of), len(self._row_of) + count
         if end > self._vectors.shape[1]:
             grown = np.empty((2, max(2 * end, _ROOM), EMBEDDING_DIM), np.float32)
             grown[:, :first] = self._vectors[:, :first]
             self._vectors = grown
         return self._vectors[:, first:end]
 
-    def _place(self, docs: Iterable[int]) -> None:
+    def _assign_rows(self, docs: Iterable[int]) -> None:
         """Assign the next rows to these memories."""
-        self._places.update(zip(docs, count(len(self._places)), strict=False))
+        self._row_of.update(zip(docs, count(len(self._row_of)), strict=False))
 
 
 def cosines(
-    vectors: NDArray[np.float32], embedding: NDArray[np.float32], places: NDArray[np.int64] | None = None
+    vectors: NDArray[np.float32], embedding: NDArray[np.float32], rows: NDArray[np.int64] | None = None
 ) -> NDArray[np.float32]:
     """Cosines of unit vectors with an embedding; equal vectors get equal cosines wherever they are stored.
 
-    A matrix product does not guarantee that. `vectors` has shape (n, dimensions); `places` are indices of the vectors
+    A matrix product does not guarantee that. `vectors` has shape (n, dimensions); `rows` are the indices of those
     to compare, in [0, n); None for all.
     """
     if embedding.shape != vectors.shape[1:]:
         raise ValueError(f"vectors of shape {vectors.shape} do not match an embedding of shape {embedding.shape}")
     vectors, embedding = np.ascontiguousarray(vectors, np.float32), np.ascontiguousarray(embedding, np.float32)
-    products = np.empty(len(vectors) if places is None else len(places), np.float32)
+    products = np.empty(len(vectors) if rows is None else len(rows), np.float32)
     _cosines(
-        len(products), native.address(vectors), None if places is None else native.address(places), vectors.shape[1],
+        len(products), native.address(vectors), None if rows is None else native.address(rows), vectors.shape[1],
         native.address(embedding), native.address(products),
     )  # fmt: skip
     return products

@@ -61,9 +61,9 @@ class Slots(Persistent):
         early = slots < self._listed.size
         if early.any():
             wanted = ordinals[early]
-            places = self._listed.searchsorted(wanted)
-            is_listed = self._listed.searchsorted(wanted, "right") > places
-            slots[early] = np.where(is_listed, places, NO_SLOT)
+            positions = self._listed.searchsorted(wanted)
+            is_listed = self._listed.searchsorted(wanted, "right") > positions
+            slots[early] = np.where(is_listed, positions, NO_SLOT)
         return slots
 
     def to_ordinals(self, slots: NDArray[Any]) -> NDArray[Any]:

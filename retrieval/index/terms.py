@@ -46,8 +46,8 @@ class TermPostings:
         if not docs or not self.docs.size:
             return self
         gone = np.array(docs, np.int32)
-        places = self.docs.searchsorted(gone)
-        there = places[self.docs.take(places, mode="clip") == gone]
+        positions = self.docs.searchsorted(gone)
+        there = positions[self.docs.take(positions, mode="clip") == gone]
         if not there.size:
             return self
         return TermPostings(np.delete(self.docs, there), np.delete(self.tfs, there), np.delete(self.lengths, there))
@@ -256,9 +256,9 @@ class _Additions(Persistent):
         return PostingTable(*(column[: self.count] for column in (self._terms, self._docs, self._tfs)))
 
     def append(self, doc: int, terms: NDArray[np.int64], tfs: NDArray[np.uint16]) -> None:
-        places = self.count + np.arange(len(terms))
+        positions = self.count + np.arange(len(terms))
         for column, values in ((self._terms, terms), (self._docs, doc), (self._tfs, tfs)):
-            column.put(places, values)
+            column.put(positions, values)
 
     def since(self, term: int, *, since: int) -> PostingArrays:
         """The postings of a term, from addition number `since` on."""

@@ -166,7 +166,7 @@ def best_first(docs: NDArray[np.int64], scores: NDArray[np.float64], ids: String
     if tied.size:
         some = slice(tied[0], tied[-1] + 2)  # only these ids are read
         keys = zip((-ordered[some]).tolist(), ids.get(docs[order[some]]), order[some].tolist(), strict=True)
-        order[some] = [place for _, _, place in sorted(keys)]
+        order[some] = [position for _, _, position in sorted(keys)]
     return order
 
 

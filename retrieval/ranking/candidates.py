@@ -34,12 +34,12 @@ class RankedCandidates(NamedTuple):
     def reordered(self, scores: NDArray[np.float64]) -> RankedCandidates:
         """The same candidates sorted by new scores, given in the current order; ties keep their order."""
         order = np.argsort(-scores, kind="stable")
-        return self.at(order.tolist())._replace(scores=scores[order].tolist())
+        return self.select(order.tolist())._replace(scores=scores[order].tolist())
 
-    def at(self, places: Sequence[int]) -> RankedCandidates:
+    def select(self, positions: Sequence[int]) -> RankedCandidates:
         """The candidates at some positions, in that order."""
         numbers, scores, fused = self
-        return RankedCandidates([numbers[place] for place in places], [scores[place] for place in places], fused)
+        return RankedCandidates([numbers[each] for each in positions], [scores[each] for each in positions], fused)
 
 
 class Candidates(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class Candidates(msgspec.Struct, frozen=True):
             return fused
         docs = np.array(self.docs_of(fused, len(fused.numbers)), np.int64)
         order = best_first(docs, np.array(fused.scores), self._ids)
-        return fused._replace(numbers=[fused.numbers[place] for place in order.tolist()])
+        return fused._replace(numbers=[fused.numbers[position] for position in order.tolist()])
 
     def docs_of(self, order: FusedOrder | RankedCandidates, count: int) -> list[int]:
         """The slots of the first `count` candidates of an order."""

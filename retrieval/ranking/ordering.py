@@ -48,7 +48,8 @@ class Ordering(NamedTuple):
         if least is not None and rescored is not None:
             docs = candidates.docs_of(order, len(order.numbers))
             known = enumerate(zip(rescored.relevance(order.numbers), docs, strict=True))
-            order = order.at([place for place, (each, doc) in known if self.is_relevant(each, doc, at_least=least)])
+            kept = [position for position, (each, doc) in known if self.is_relevant(each, doc, at_least=least)]
+            order = order.select(kept)
         return order
 
     def _identified_first(self, order: RankedCandidates) -> RankedCandidates:

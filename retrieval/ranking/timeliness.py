@@ -164,9 +164,9 @@ def older_shares(scores: NDArray[np.float64], times: NDArray[np.int64]) -> NDArr
 
     Scores are positive; times are in any unit, and negative ones make it the share of newer memories; shape (n,) each.
     """
-    moments, places = np.unique(times, return_inverse=True)
-    at_moment = np.bincount(places, scores, moments.size)
-    older = (np.cumsum(at_moment) - at_moment)[places] + (at_moment[places] - scores) / 2
+    moments, moment_of = np.unique(times, return_inverse=True)
+    at_moment = np.bincount(moment_of, scores, moments.size)
+    older = (np.cumsum(at_moment) - at_moment)[moment_of] + (at_moment[moment_of] - scores) / 2
     others = scores.sum() - scores
     shares: NDArray[np.float64] = np.divide(older, others, out=np.zeros(scores.size), where=others > 0)
     return shares
