@@ -8,14 +8,14 @@ from typing import Generic, TypeVar
 
 from classifier.intents import INTENTS, Intent
 
-Leg = TypeVar("Leg", bound=str)
+LegName = TypeVar("LegName", bound=str)
 """The legs that are weighted: "vector", "bm25" and "graph"."""
 
 _SUM_TOLERANCE = 1e-3
 _ALL = frozenset(INTENTS)
 
 
-class Weightings(Generic[Leg]):
+class Weightings(Generic[LegName]):
     """Leg weights per intent and without one (`fixed`), over the same legs; each summing to 1.
 
     Of those given only ratios matter. Raises ValueError unless they are finite, >= 0 and not all 0.
@@ -23,9 +23,9 @@ class Weightings(Generic[Leg]):
 
     __slots__ = ("fixed", "per_intent")
 
-    def __init__(self, per_intent: Mapping[Intent, Mapping[Leg, float]], fixed: Mapping[Leg, float]) -> None:
+    def __init__(self, per_intent: Mapping[Intent, Mapping[LegName, float]], fixed: Mapping[LegName, float]) -> None:
         self.fixed = _unit_sum(fixed, "fixed")
-        self.per_intent: dict[Intent, dict[Leg, float]] = {}
+        self.per_intent: dict[Intent, dict[LegName, float]] = {}
         for intent in INTENTS:
             if intent not in per_intent:
                 raise ValueError(f"no weights for {intent.value}")
@@ -64,7 +64,7 @@ class Mixture:
         self.shares = _distribution(probabilities)
         self.belief = min(1.0, shrink * _confidence(self.shares) * in_domain)
 
-    def weights(self, recipes: Weightings[Leg]) -> dict[Leg, float]:
+    def weights(self, recipes: Weightings[LegName]) -> dict[LegName, float]:
         """The weight of each leg of `fixed`, in that order: finite, >= 0, summing to 1."""
         parts = [(share, recipes.per_intent[intent]) for intent, share in self.shares.items()]
         doubt = 1.0 - self.belief
@@ -98,7 +98,7 @@ def _distribution(probabilities: Mapping[Intent, float]) -> dict[Intent, float]:
     return {intent: probabilities[intent] / total for intent in INTENTS}
 
 
-def _unit_sum(weights: Mapping[Leg, float], name: str) -> dict[Leg, float]:
+def _unit_sum(weights: Mapping[LegName, float], name: str) -> dict[LegName, float]:
     values = weights.values()
     if not (all(map(isfinite, values)) and min(values, default=0.0) >= 0):
         raise ValueError(f"the weights of {name} must be finite and >= 0")

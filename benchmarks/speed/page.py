@@ -23,7 +23,7 @@ from benchmarks.speed.report import (
     throughput_table,
 )
 from benchmarks.speed.targets import targets
-from retrieval.reporting.page import Part, Section, render_page
+from retrieval.reporting.page import PageSection, Part, render_page
 from retrieval.reporting.table import Table, markdown
 
 
@@ -58,34 +58,34 @@ def _facts(found: Benchmark) -> dict[str, str]:
     }
 
 
-def _sections(found: Benchmark, drawn: Mapping[str, str]) -> Iterator[Section]:
+def _sections(found: Benchmark, drawn: Mapping[str, str]) -> Iterator[PageSection]:
     """The sections of what was measured, the targets first."""
     judged = [each for each in targets(found) if each.met is not None]
     verdicts = [(f"{each.what}: {each.measured} (asked: {each.asked})", not each.met) for each in judged]
     parts = [Part(verdicts=verdicts), Part(tables=[target_table(found)], fold="all targets, those not measured too")]
-    yield Section(heading="Targets", parts=parts, anchor="targets")
+    yield PageSection(heading="Targets", parts=parts, anchor="targets")
     if found.sizes:
         parts = [*_chart(drawn, "latency"), Part(tables=[size_table(found.sizes)]), *_chart(drawn, "throughput")]
-        yield Section(heading="Sizes", parts=parts, anchor="sizes")
+        yield PageSection(heading="Sizes", parts=parts, anchor="sizes")
     for size in found.sizes:
         yield _size(size, drawn)
     if found.mixed:
-        yield Section(heading="Mixed requests", parts=[Part(tables=[mixed_table(found.mixed)])], anchor="mixed")
+        yield PageSection(heading="Mixed requests", parts=[Part(tables=[mixed_table(found.mixed)])], anchor="mixed")
     if found.peers or found.absent_peers:
         parts = []
         for beside in found.peers:
             parts += [*_chart(drawn, f"peers-{size_label(beside.size)}"), Part(tables=[peer_table(beside)], judged=OWN)]
-        yield Section(
+        yield PageSection(
             heading="Peers", parts=[*parts, *(Part(text=line, soft=True) for line in peer_notes(found))], anchor="peers"
         )
     if found.quality:
-        yield Section(heading="Quality", parts=[Part(tables=[quality_table(found.quality)])], anchor="quality")
+        yield PageSection(heading="Quality", parts=[Part(tables=[quality_table(found.quality)])], anchor="quality")
     if found.storage:
-        yield Section(heading="Storage", parts=[Part(tables=[storage_table(found.storage)])], anchor="storage")
-    yield Section(heading="Everything else", parts=[Part(tables=[rest_table(found)])], anchor="rest")
+        yield PageSection(heading="Storage", parts=[Part(tables=[storage_table(found.storage)])], anchor="storage")
+    yield PageSection(heading="Everything else", parts=[Part(tables=[rest_table(found)])], anchor="rest")
 
 
-def _size(size: SizeResult, drawn: Mapping[str, str]) -> Section:
+def _size(size: SizeResult, drawn: Mapping[str, str]) -> PageSection:
     label = size_label(size.size)
     parts = [
         Part(tables=[case_table(size)], judged="adaptive"),
@@ -93,7 +93,7 @@ def _size(size: SizeResult, drawn: Mapping[str, str]) -> Section:
         Part(tables=[stage_table(size)], fold="stages in figures"),
         Part(tables=[throughput_table(size), after_write_table(size)]),
     ]
-    return Section(heading=f"{label} memories", parts=parts, anchor=f"size-{label}")
+    return PageSection(heading=f"{label} memories", parts=parts, anchor=f"size-{label}")
 
 
 def _chart(drawn: Mapping[str, str], name: str) -> Iterator[Part]:

@@ -53,7 +53,7 @@ def encode(texts: Sequence[str], embeddings: NDArray[np.float32]) -> EncodedQuer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Vocabulary:
+class GramVocabulary:
     """The n-grams of one set that are frequent enough in the training queries; others count as unseen."""
 
     slots: NDArray[np.int32]
@@ -77,7 +77,7 @@ class Vocabulary:
         return found
 
 
-def vocabulary(grams: csr_matrix, originals: NDArray[np.bool_], at_least: int) -> Vocabulary:
+def vocabulary(grams: csr_matrix, originals: NDArray[np.bool_], at_least: int) -> GramVocabulary:
     """Collect the n-grams that occur in at least `at_least` originals."""
     counted = grams[np.flatnonzero(originals)]
     frequency = np.asarray(counted.sum(axis=0)).ravel()
@@ -85,7 +85,7 @@ def vocabulary(grams: csr_matrix, originals: NDArray[np.bool_], at_least: int) -
     slots = np.zeros(BUCKETS, dtype=np.int32)
     slots[seen] = np.arange(1, len(seen) + 1, dtype=np.int32)
     idf = np.log((1.0 + counted.shape[0]) / (1.0 + frequency[seen])) + 1.0
-    return Vocabulary(slots=slots, idf=np.concatenate([[0.0], idf]))
+    return GramVocabulary(slots=slots, idf=np.concatenate([[0.0], idf]))
 
 
 def _sparse(sets: Sequence[NDArray[np.int64]]) -> csr_matrix:
@@ -140,7 +140,7 @@ def centroids(embeddings: NDArray[np.float32], seed: int) -> NDArray[np.float64]
 
 
 def evidence(
-    encoded: EncodedQueries, vocabularies: Mapping[str, Vocabulary], middles: NDArray[np.float64]
+    encoded: EncodedQueries, vocabularies: Mapping[str, GramVocabulary], middles: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The evidence of in_domain, shape (n, 4): shares of seen n-grams, and the cosine of the nearest centroid."""
     known = [vocabularies[name].known(encoded.grams[name]) for name in GRAM_SETS]
@@ -181,7 +181,7 @@ class Member:
 class IntentModel:
     """Two members, for form and for words, whose probabilities are averaged, with their calibration."""
 
-    vocabularies: dict[str, Vocabulary]
+    vocabularies: dict[str, GramVocabulary]
     form: Member
     """Over the embedding, the lexical numbers and the skeleton."""
     bare_form: Member

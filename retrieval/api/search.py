@@ -21,7 +21,7 @@ from retrieval.types.search import (
     SearchResponse,
 )
 
-Answer = TypeVar("Answer", SearchResponse, ContextResponse)
+Response = TypeVar("Response", SearchResponse, ContextResponse)
 
 
 class SearchController(Controller):
@@ -75,7 +75,7 @@ class SearchController(Controller):
         return await api.engine.classify(data)
 
 
-def _observed(api: AppState, answer: Answer) -> Answer:
+def _observed(api: AppState, answer: Response) -> Response:
     """Count an answer and return it; its stages are counted in the event loop's next turn, after it has been sent."""
     asyncio.get_running_loop().call_soon(api.metrics.observe_answer, answer.timings_ms, answer.degraded)
     if api.tracing is not None:

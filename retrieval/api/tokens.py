@@ -28,7 +28,7 @@ MIN_KEY_BYTES = 32
 _ALGORITHM = "HS256"
 
 
-class Token(Struct, frozen=True, kw_only=True):
+class TokenClaims(Struct, frozen=True, kw_only=True):
     """The claims that are read from a JSON Web Token (RFC 7519), besides `exp` and `nbf`.
 
     Attributes:
@@ -44,7 +44,7 @@ class Token(Struct, frozen=True, kw_only=True):
             raise ValueError("`read` and `write` need `namespaces`, `metrics` takes none")
 
 
-def signed(token: Token, api_key: str, *, expires_in_s: float | None = None) -> str:
+def signed(token: TokenClaims, api_key: str, *, expires_in_s: float | None = None) -> str:
     """A token that a server with this key accepts.
 
     Raises:
@@ -59,7 +59,7 @@ def signed(token: Token, api_key: str, *, expires_in_s: float | None = None) -> 
     return jwt.encode(claims, api_key, algorithm=_ALGORITHM)
 
 
-def token_of(given: str, api_key: str) -> Token:
+def token_of(given: str, api_key: str) -> TokenClaims:
     """The token in a header.
 
     Raises:
@@ -71,7 +71,7 @@ def token_of(given: str, api_key: str) -> Token:
 
     _check_length(api_key)
     try:
-        return msgspec.convert(jwt.decode(given, api_key, algorithms=[_ALGORITHM], leeway=LEEWAY_S), Token)
+        return msgspec.convert(jwt.decode(given, api_key, algorithms=[_ALGORITHM], leeway=LEEWAY_S), TokenClaims)
     except (jwt.InvalidTokenError, msgspec.ValidationError) as exc:
         raise InvalidInput(f"The token is refused: {exc}.") from exc
 
@@ -107,9 +107,9 @@ def check_route(request: Request[Any, Any, Any], namespace: str | None) -> None:
         check_access(request.scope, namespace, writes=not reads and request.method != "GET")
 
 
-def token_in(scope: Scope) -> Token | None:
+def token_in(scope: Scope) -> TokenClaims | None:
     """The token of a request; None if it has the server's key, or needs none."""
-    token: Token | None = scope["state"].get("token")
+    token: TokenClaims | None = scope["state"].get("token")
     return token
 
 

@@ -6,7 +6,7 @@ import secrets
 
 import click
 
-from retrieval.api.tokens import Token, signed
+from retrieval.api.tokens import TokenClaims, signed
 from retrieval.cli.options import example, json_option
 from retrieval.cli.output import print_json
 from retrieval.settings import Settings, variable_of
@@ -58,7 +58,7 @@ def command(namespaces: tuple[str, ...], read_only: bool, metrics: bool, days: f
         raise click.UsageError(f"Set {variable} to the server's key, which signs the token.")
     for name in namespaces:
         check_new_name(name)
-    claims = Token(namespaces=list(namespaces), access="metrics" if metrics else "read" if read_only else "write")
+    claims = TokenClaims(namespaces=list(namespaces), access="metrics" if metrics else "read" if read_only else "write")
     token = signed(claims, api_key, expires_in_s=None if days is None else days * DAY_S)
     if as_json:
         print_json({"token": token, "namespaces": claims.namespaces, "access": claims.access})

@@ -17,7 +17,7 @@ from retrieval.reporting.evaluation import (
     verdict_lines,
     verdict_tables,
 )
-from retrieval.reporting.page import Fact, Part, Section, render_page
+from retrieval.reporting.page import Fact, PageSection, Part, render_page
 from retrieval.reporting.table import Table
 
 PANELS = 3
@@ -51,12 +51,12 @@ def page(evaluation: Evaluation) -> str:
         parts = [Part(text=remark, soft=True), *_figures(evaluation.macro, "all sets")]
         of_sets = (*set_tables(evaluation.macro, sets), *verdict_tables(sets))
         parts.append(Part(tables=of_sets, judged=evaluation.macro.judged))
-        sections.insert(0, Section(heading=f"All {len(names)} sets", parts=parts))
+        sections.insert(0, PageSection(heading=f"All {len(names)} sets", parts=parts))
     title = "Evaluation of " + (names[0] if len(names) == 1 else f"{len(names)} sets")
     return render_page(title, [Part(text=_METHOD, soft=True)], facts, sections)
 
 
-def _set(summary: Summary) -> Section:
+def _set(summary: Summary) -> PageSection:
     parts = [
         *(Part(text=line, soft=True) for line in headline(summary).split("\n")),
         *_figures(summary.figures, summary.dataset),
@@ -64,7 +64,7 @@ def _set(summary: Summary) -> Section:
         *_not_stored(summary),
     ]
     anchor = "set-" + "".join(char if char.isalnum() else "-" for char in summary.dataset)
-    return Section(heading=summary.dataset, parts=parts, anchor=anchor)
+    return PageSection(heading=summary.dataset, parts=parts, anchor=anchor)
 
 
 def _not_stored(summary: Summary) -> Iterator[Part]:

@@ -32,7 +32,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
+class PageSection:
     """A heading with its content; with an `anchor` it is linked from the top."""
 
     heading: str
@@ -40,7 +40,7 @@ class Section:
     anchor: str = ""
 
 
-def render_page(title: str, lead: Sequence[Part], facts: Mapping[str, Fact], sections: Sequence[Section]) -> str:
+def render_page(title: str, lead: Sequence[Part], facts: Mapping[str, Fact], sections: Sequence[PageSection]) -> str:
     """The page as HTML: every text is escaped, charts are inserted unchanged."""
     templates = Environment(
         loader=PackageLoader(__package__, "."),

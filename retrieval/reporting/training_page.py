@@ -7,7 +7,7 @@ from pathlib import Path
 from classifier.intents import INTENTS
 from classifier.training.custom import TrainedClassifier
 from retrieval.reporting.charts import confusion_chart, reliability_chart
-from retrieval.reporting.page import Fact, Part, Section, render_page
+from retrieval.reporting.page import Fact, PageSection, Part, render_page
 from retrieval.reporting.svg import standalone
 
 
@@ -36,7 +36,7 @@ def write_charts(out: Path, trained: TrainedClassifier, html: Path | None) -> No
         Part(svg=calibration, caption="How often the likeliest intent is right, by how sure the model is", narrow=True),
         Part(svg=confusion, caption="Truth by prediction"),
     ]
-    sections = [Section(heading="Held-out queries", parts=charts)]
+    sections = [PageSection(heading="Held-out queries", parts=charts)]
     html.write_text(render_page("Intent classifier", [Part(text=remark)], facts, sections), encoding="utf-8")
 
 

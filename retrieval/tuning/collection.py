@@ -23,7 +23,7 @@ from retrieval.evaluation.served import LentModel, evaluation_settings, lend
 from retrieval.evaluation.study import Watch
 from retrieval.profiles.profile import Profile
 from retrieval.settings import Settings
-from retrieval.tuning.labels import LabelledQuery, content_of, labelled_queries, labelled_searches
+from retrieval.tuning.labels import JudgedQuery, content_of, labelled_queries, labelled_searches
 from retrieval.tuning.runs import Rescoring, RunFile, SavedQuery, checksum, depths_of, legs_key
 from retrieval.types.search import Leg, Mode, SearchRequest
 
@@ -171,7 +171,7 @@ def uncut_profiles(profile: Profile) -> list[Profile]:
 
 async def collect(
     engine: Trivet,
-    labelled: Sequence[LabelledQuery],
+    labelled: Sequence[JudgedQuery],
     profile: Profile,
     file: RunFile,
     *,
@@ -200,7 +200,7 @@ async def collect(
     return _relabelled(labelled, known)
 
 
-def _relabelled(labelled: Sequence[LabelledQuery], known: Mapping[str, SavedQuery]) -> list[SavedQuery]:
+def _relabelled(labelled: Sequence[JudgedQuery], known: Mapping[str, SavedQuery]) -> list[SavedQuery]:
     """The saved results of the queries, with their current labels."""
     return [
         structs.replace(
@@ -227,7 +227,7 @@ async def store_rows(engine: Trivet, folder: EvaluationFolder, watch: Watch, *, 
         log.warning("not stored: corpus.jsonl:%s %s: %s", each.line, each.id, each.error)
 
 
-async def _ask(engine: Trivet, labelled: LabelledQuery, asked: Sequence[Profile]) -> SavedQuery:
+async def _ask(engine: Trivet, labelled: JudgedQuery, asked: Sequence[Profile]) -> SavedQuery:
     query = labelled.query
     answers = {profile.fan_out: await _answer(engine, labelled, profile) for profile in asked}
     deepest = answers[max(answers)]
@@ -260,7 +260,7 @@ async def _ask(engine: Trivet, labelled: LabelledQuery, asked: Sequence[Profile]
     )
 
 
-async def _answer(engine: Trivet, labelled: LabelledQuery, asked: Profile) -> Answer:
+async def _answer(engine: Trivet, labelled: JudgedQuery, asked: Profile) -> Answer:
     """The answer of all legs, and of the rescorer if the profile has one; raises LegFailed if one does not answer."""
     request = SearchRequest(
         **labelled.query.search_fields,

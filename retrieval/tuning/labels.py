@@ -29,7 +29,7 @@ MOST_PER_CLICK = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LabelledQuery:
+class JudgedQuery:
     """A query with its known answers.
 
     Attributes:
@@ -58,7 +58,7 @@ class _Intents(Struct, frozen=True):
     metadata: _Metadata = _Metadata()
 
 
-def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) -> list[LabelledQuery]:
+def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) -> list[JudgedQuery]:
     """The folder's queries with gold, or `limit` of them drawn by `seed`, in the folder's order.
 
     Raises:
@@ -66,7 +66,7 @@ def labelled_queries(folder: EvaluationFolder, *, limit: int | None, seed: int) 
     """
     intents = _labelled_intents(folder.path / "queries.jsonl")
     return [
-        LabelledQuery(
+        JudgedQuery(
             query=query,
             set=folder.name,
             searched=folder.stored_name(query.namespace),
@@ -89,7 +89,7 @@ class SearchGains(NamedTuple):
     weight: float
 
 
-def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bias: float) -> list[LabelledQuery]:
+def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bias: float) -> list[JudgedQuery]:
     """The searches of a namespace with a relevant memory, in order of time.
 
     `judged` has each search once; those without a judged memory that they can still find are ignored. Users look at a
@@ -100,7 +100,7 @@ def labelled_searches(judged: Sequence[Feedback], namespace: str, *, position_bi
     """
     judged = [each for each in judged if each.clicked or any(judged_by_id(each))]
     found = [
-        LabelledQuery(
+        JudgedQuery(
             query=Query.from_feedback(each, namespace, sorted(gained.gains)),
             set=namespace,
             searched=namespace,

@@ -11,12 +11,12 @@ import httpx
 import jwt
 import pytest
 
-from retrieval.api.tokens import LEEWAY_S, Token, signed
+from retrieval.api.tokens import LEEWAY_S, TokenClaims, signed
 from tests.serving import problem_of, served
 
 KEY = "the-key-of-this-server-has-40-characters"
-READS = Token(namespaces=["ana"], access="read")
-WRITES = Token(namespaces=["ana", "team:ünï"], access="write")
+READS = TokenClaims(namespaces=["ana"], access="read")
+WRITES = TokenClaims(namespaces=["ana", "team:ünï"], access="write")
 QUERY = {"query": "Where is the key?"}
 NAMES = {"memory_id": "m", "document_id": "d", "entity_id": "e", "merge_id": "x", "name": "default"}
 
@@ -25,7 +25,7 @@ OPEN_TO_TOKENS = {("POST", "/v1/classify"), ("GET", "/v1/namespaces"), ("GET", "
 READING_POSTS = {"/v1/namespaces/{ns}/search", "/v1/namespaces/{ns}/context"}
 
 
-def bearer(token: Token | str) -> dict[str, str]:
+def bearer(token: TokenClaims | str) -> dict[str, str]:
     return {"authorization": f"Bearer {token if isinstance(token, str) else signed(token, KEY)}"}
 
 
@@ -44,7 +44,9 @@ async def routes_of(client: httpx.AsyncClient) -> list[tuple[str, str]]:
     return [*((method, path) for method, path in paths if path not in OPEN_TO_ALL), ("GET", "/openapi.json")]
 
 
-async def statuses(client: httpx.AsyncClient, routes: Iterable[tuple[str, str]], ns: str, token: Token) -> set[int]:
+async def statuses(
+    client: httpx.AsyncClient, routes: Iterable[tuple[str, str]], ns: str, token: TokenClaims
+) -> set[int]:
     headers = bearer(token)
     return {
         (await answer_to(client, method, path.format(ns=ns, **NAMES), **headers)).status_code for method, path in routes
@@ -68,7 +70,7 @@ async def test_every_route_is_for_the_namespaces_of_a_token_and_what_it_may_do_t
 
 
 async def test_a_token_for_the_metrics_opens_no_namespace(database_url: str) -> None:
-    metrics = Token(access="metrics")
+    metrics = TokenClaims(access="metrics")
     async with served(database_url, api_key=KEY) as client:
         routes = await routes_of(client)
         assert await statuses(client, [("GET", "/metrics")], "", metrics) == {200}
@@ -162,12 +164,12 @@ async def test_tools_are_bound_to_the_token(database_url: str) -> None:
     remember = {"name": "remember", "arguments": {"text": "Ana likes tea"}}
     recall = {"name": "recall", "arguments": {"query": "tea"}}
 
-    async def answer(path: str, token: Token | str, tool: dict[str, Any], **headers: str) -> httpx.Response:
+    async def answer(path: str, token: TokenClaims | str, tool: dict[str, Any], **headers: str) -> httpx.Response:
         called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool}
         accept = {"accept": "application/json, text/event-stream", **headers}
         return await client.post(path, json=called, headers={**bearer(token), **accept})
 
-    async def call(path: str, token: Token | str, **headers: str) -> int:
+    async def call(path: str, token: TokenClaims | str, **headers: str) -> int:
         return (await answer(path, token, remember, **headers)).status_code
 
     async with served(database_url, api_key=KEY) as client:

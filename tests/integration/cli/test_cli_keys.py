@@ -10,7 +10,7 @@ import jwt
 import pytest
 
 from retrieval.api.app import create_app
-from retrieval.api.tokens import Token, token_of
+from retrieval.api.tokens import TokenClaims, token_of
 from retrieval.engine import Trivet
 from tests.command import NOWHERE
 from tests.command import trivet as command
@@ -43,12 +43,12 @@ async def test_it_opens_a_server_that_was_started_with_it(trivet: Trivet, databa
 def test_a_token_is_signed_with_the_servers_key() -> None:
     key = new_key()
     token = command(NOWHERE, "keys", "-n", "user:ana", "-n", "team", TRIVET_API_KEY=key).stdout.strip()
-    assert token_of(token, key) == Token(namespaces=["user:ana", "team"], access="write")
+    assert token_of(token, key) == TokenClaims(namespaces=["user:ana", "team"], access="write")
     arguments = ("-n", "a", "--read-only", "--days", "2", "--json")
     printed = json.loads(command(NOWHERE, "keys", *arguments, TRIVET_API_KEY=key).output)
-    assert token_of(printed["token"], key) == Token(namespaces=["a"], access="read")
+    assert token_of(printed["token"], key) == TokenClaims(namespaces=["a"], access="read")
     scrapes = command(NOWHERE, "keys", "--metrics", TRIVET_API_KEY=key).stdout.strip()
-    assert token_of(scrapes, key) == Token(access="metrics")
+    assert token_of(scrapes, key) == TokenClaims(access="metrics")
     expires = jwt.decode(printed["token"], key, algorithms=["HS256"])["exp"]
     assert 0 <= time.time() + 2 * 86_400 - expires < 3_600
 

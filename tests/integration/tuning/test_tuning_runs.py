@@ -15,7 +15,7 @@ from retrieval.evaluation.folder import read_folders
 from retrieval.evaluation.runner import ingest
 from retrieval.profiles.profile import DEFAULT, Profile, Recipe
 from retrieval.tuning.collection import collect, uncut_profiles
-from retrieval.tuning.labels import LabelledQuery, labelled_queries
+from retrieval.tuning.labels import JudgedQuery, labelled_queries
 from retrieval.tuning.replay import Recipes, adaptive_recipes, batch_of, quality
 from retrieval.tuning.runs import RunFile
 from retrieval.types.search import Leg, Mode, SearchRequest
@@ -114,7 +114,7 @@ async def test_what_was_asked_is_not_asked_again(engine: Trivet, folder: Path, t
     whole = await collect(engine, labelled, DEFAULT, file, concurrency=2, progress=told.append)
     assert whole[:3] == first
     assert sum(told) == 5
-    regraded = LabelledQuery(
+    regraded = JudgedQuery(
         query=labelled[0].query, set="toy", searched=labelled[0].searched, intent=None, gains={"m002": 0.5}, weight=2.0
     )
     (again,) = await collect(engine, [regraded], DEFAULT, file, concurrency=1, progress=told.append)
