@@ -61,7 +61,7 @@ class Stress:
             docs = self._rng.choice(MEMORIES, CHANGED_AT_ONCE, replace=False)
             known = vectors.knows(docs)
             if self.counts["writes"] % 3 == 2:
-                vectors.forget(docs[known])
+                vectors.remove(docs[known])
             else:
                 new = self._rng.normal(size=(CHANGED_AT_ONCE, DIMENSIONS)).astype(np.float32)
                 vectors.put(docs[~known], new[~known], *NO_TURNS, version=vectors.version)

@@ -35,7 +35,7 @@ MOST_SIMILAR = 16
 MOST_RIVALS = 16
 """Most names examined that have a full given name for which a nickname in the query may stand."""
 
-_FORGOTTEN = -2
+_REMOVED = -2
 """Replaces the slot of an alias's memory if the alias is no longer given."""
 
 
@@ -44,7 +44,7 @@ class EntityNames(Persistent):
 
     PARTS = ("_ids", "_are_names", "_keys", "_names", "_by_id", "_by_word", "_aliases")
     COPIED = ("_are_names.values", "_names._starts.values", "_names._sizes.values", "_aliases._docs.values")
-    """Parts modified in place when an entity's name changes or an alias is withdrawn."""
+    """Parts modified in place when an entity's name changes or an alias is removed."""
 
     def __init__(self) -> None:
         self._ids = GrowableArray(np.int64, 0)
@@ -77,7 +77,7 @@ class EntityNames(Persistent):
     def put_by_hand(self, given: Aliases, slots: Slots) -> None:
         """Replace the aliases that callers gave by hand."""
         here, wanted = self._aliases.by_hand(), [*zip(given.keys, given.entities.ids.tolist(), strict=True)]
-        self._aliases.forget([here[gone] for gone in here.keys() - {*wanted}])
+        self._aliases.remove([here[gone] for gone in here.keys() - {*wanted}])
         new = [position for position, alias in enumerate(wanted) if alias not in here]
         self.put_aliases(given.take(np.array(new, np.intp)), slots)
 
@@ -218,7 +218,7 @@ class _AliasTable(Persistent):
     def __init__(self) -> None:
         self._keys = StringColumn()
         self._entities = GrowableArray(np.int64, 0)
-        self._docs = GrowableArray(np.int32, _FORGOTTEN)
+        self._docs = GrowableArray(np.int32, _REMOVED)
         self._by_key = HashIndex()
 
     def put(self, keys: Sequence[str], entities: NDArray[np.int64], docs: NDArray[np.int64]) -> None:
@@ -242,9 +242,9 @@ class _AliasTable(Persistent):
         aliases = zip(self._keys.get(numbers), self._entities[numbers].tolist(), strict=True)
         return dict(zip(aliases, numbers.tolist(), strict=True))
 
-    def forget(self, numbers: Sequence[int]) -> None:
-        """Forget the aliases with these numbers."""
-        self._docs.values[numbers] = _FORGOTTEN
+    def remove(self, numbers: Sequence[int]) -> None:
+        """Remove the aliases with these numbers."""
+        self._docs.values[numbers] = _REMOVED
 
     def find(self, keys: Sequence[str], alive: NDArray[np.bool_]) -> Iterator[tuple[str, int]]:
         """The keys that are aliases, each with its entity."""
@@ -252,7 +252,7 @@ class _AliasTable(Persistent):
             return
         for position, number in self._by_key.find(hashes_of(keys)):
             doc = int(self._docs[number])
-            counts = doc == BY_HAND or (doc != _FORGOTTEN and alive[doc])
+            counts = doc == BY_HAND or (doc != _REMOVED and alive[doc])
             if counts and self._keys[number] == keys[position]:
                 yield keys[position], int(self._entities[number])
 

@@ -173,7 +173,7 @@ class IndexFiles:
                     part.rename(path)
                     if former is not None:
                         former.unlink(missing_ok=True)
-                        await index_files.forget(conn, _token(former), index.ns)
+                        await index_files.delete(conn, _token(former), index.ns)
             finally:
                 part.unlink(missing_ok=True)
         return True

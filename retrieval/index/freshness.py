@@ -102,7 +102,7 @@ class FollowedIndex:
                 if followed is None:
                     return None
                 row, answers = followed
-        index.forget_removed()
+        index.drop_removed()
         ns, stored, next_doc, generation, now, transactions, _, changed = row[:_CHECK_WIDTH]
         self.expects_changes = bool(changed)
         index.snapshot = DatabaseSnapshot(*standby) if later else snapshot._replace(transactions=transactions)

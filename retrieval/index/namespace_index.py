@@ -124,7 +124,7 @@ class NamespaceIndex(Persistent):
         index = cls(ns, snapshot, generation, roots=dict(arrays["roots"].tolist()))
         index.restore(arrays)
         index.graph.remove(arrays["leaving"].tolist())
-        index.vectors.forget(arrays["leaving"])
+        index.vectors.remove(arrays["leaving"])
         index.terms = TermCache(index.memories, PackedPostings(**part_of(arrays, "postings")))
         return index
 
@@ -140,12 +140,12 @@ class NamespaceIndex(Persistent):
         }
 
     def withdraw(self, ordinals: Sequence[int]) -> None:
-        """Forget all data of some memories; no search may be running."""
+        """Drop all data of some memories; no search may be running."""
         slots = self.memories.slots.from_ordinals(np.array(ordinals, np.int64))
         docs = slots[(slots != NO_SLOT) & (slots < len(self.memories.alive.values))]
         self.memories.remove(docs.tolist())
         self.graph.remove(docs.tolist())
-        self.vectors.forget(docs)
+        self.vectors.remove(docs)
 
     @property
     def nbytes(self) -> int:
@@ -170,12 +170,12 @@ class NamespaceIndex(Persistent):
         self._leaving.append((weakref.ref(before), docs))
         self.removed += len(docs)
 
-    def forget_removed(self) -> None:
+    def drop_removed(self) -> None:
         """Drop the edges and vectors of removed memories that no running search can see."""
         while self._leaving and self._leaving[0][0]() is None:
             _, docs = self._leaving.popleft()
             self.graph.remove(docs)
-            self.vectors.forget(np.array(docs, np.int64))
+            self.vectors.remove(np.array(docs, np.int64))
 
     def mentions(self, entities: NDArray[np.int64], *, cap: int) -> NDArray[np.int64]:
         """The number of memories that mention each entity, at most `cap`, without removed ones."""
@@ -304,13 +304,13 @@ async def apply_changes(conn: Connection, index: NamespaceIndex, changed: Sequen
         if len(bags) == len(unpacked):
             index.terms.add(unpacked, bags)
         else:  # compacted meanwhile
-            index.terms.forget()
+            index.terms.clear()
     if removed.size:
         index.remove(removed.tolist())
     if moved_edges is not None:
         index.graph.add(*by_slot(memories.slots, *moved_edges), mentioning.tolist())
-    index.forget_removed()
-    index.vectors.forget(existing)
+    index.drop_removed()
+    index.vectors.remove(existing)
     if read.vectors is not None:
         index.vectors.put(*slotted(memories.slots, read.vectors), version=index.vectors.version)
     index.changed += len(changed)

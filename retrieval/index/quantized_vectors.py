@@ -62,7 +62,7 @@ class QuantizedVectors(Persistent):
         self._text = _Rows(slots, dimensions, is_searched=False)
         self._text_row = GrowableArray(np.int32, NO_ROW)
         self._known = GrowableArray(np.bool_, False)
-        self._forgotten_in = GrowableArray(np.int32, 0)
+        self._removed_in = GrowableArray(np.int32, 0)
         self._masks: deque[tuple[NDArray[np.bool_], EligibleRows]] = deque(maxlen=_MASKS_KEPT)
         self.version = 0
         self.count = 0
@@ -70,7 +70,7 @@ class QuantizedVectors(Persistent):
     @property
     def nbytes(self) -> int:
         """Their approximate size in bytes."""
-        return super().nbytes + self._forgotten_in.nbytes
+        return super().nbytes + self._removed_in.nbytes
 
     def knows(self, docs: NDArray[np.int64]) -> NDArray[np.bool_]:
         """A mask of the memories whose vectors are in memory."""
@@ -126,15 +126,15 @@ class QuantizedVectors(Persistent):
         return rows
 
     def _is_fresh(self, docs: NDArray[np.int64], version: int) -> NDArray[np.bool_]:
-        self._forgotten_in.ensure(int(docs.max(initial=-1)) + 1)
-        fresh: NDArray[np.bool_] = self._forgotten_in.values[docs] <= version
+        self._removed_in.ensure(int(docs.max(initial=-1)) + 1)
+        fresh: NDArray[np.bool_] = self._removed_in.values[docs] <= version
         return fresh
 
-    def forget(self, docs: NDArray[np.int64]) -> None:
+    def remove(self, docs: NDArray[np.int64]) -> None:
         """Drop the vectors of changed memories."""
         self.version += 1
         self._masks.clear()
-        self._forgotten_in.put(docs, self.version)
+        self._removed_in.put(docs, self.version)
         known = docs[self.knows(docs)]
         self._known.values[known] = False
         self.count -= known.size

@@ -186,7 +186,7 @@ class TermCache:
         """Note that some memories, given by slot, are no longer alive."""
         self._removed += docs
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Drop everything, as there are new memories whose terms are unknown."""
         self._cached.clear()
         self.packed = self.vocabulary = None

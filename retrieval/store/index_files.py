@@ -26,7 +26,7 @@ _RECORD: LiteralString = (
     where ns = %(ns)s and """ + _ORIGIN + " = %(origin)s and " + ARE_KEPT + "for key share returning true"
 )  # fmt: skip
 
-_FORGET: LiteralString = "delete from index_file where ns = %(ns)s and token = %(token)s::uuid"
+_DELETE: LiteralString = "delete from index_file where ns = %(ns)s and token = %(token)s::uuid"
 
 _TOKENS: LiteralString = "select token::text from index_file"
 
@@ -54,9 +54,9 @@ async def record(conn: Connection, origin: str, token: str, ns: int, transaction
     return bool(await fetch(conn, _RECORD, {"origin": origin, "token": token, "ns": ns, "transactions": transactions}))
 
 
-async def forget(conn: Connection, token: str, ns: int) -> None:
-    """Forget a file that was replaced."""
-    await conn.execute(_FORGET, {"token": token, "ns": ns})
+async def delete(conn: Connection, token: str, ns: int) -> None:
+    """Delete the row of a file that was replaced."""
+    await conn.execute(_DELETE, {"token": token, "ns": ns})
 
 
 async def since(

@@ -777,7 +777,7 @@ async def test_postings_of_one_query_may_be_more_than_are_kept(
         (Columns, "put"),
         (EntityNames, "put"),
         (Adjacency, "add"),
-        (QuantizedVectors, "forget"),
+        (QuantizedVectors, "remove"),
     ],
 )
 async def test_a_check_that_fails_leaves_nothing_half_done(

@@ -152,7 +152,7 @@ async def test_vectors_that_are_forgotten_while_a_query_reads_are_counted_all_th
 
     def forgetful(mask: NDArray[np.bool_]) -> EligibleRows:
         if next(calls) == 2:
-            vectors.forget(np.array([best[0].doc, best[3].doc]))
+            vectors.remove(np.array([best[0].doc, best[3].doc]))
         return among(mask)
 
     monkeypatch.setattr(vectors, "among", forgetful)

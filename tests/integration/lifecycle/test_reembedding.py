@@ -215,7 +215,7 @@ async def test_another_process_compares_no_vectors_of_two_models(
             await query.embedding()
             if calls == 1:
                 index = query.snapshot.index
-                index.vectors.forget(np.flatnonzero(index.memories.alive.values))  # so that it reads the database
+                index.vectors.remove(np.flatnonzero(index.memories.alive.values))  # so that it reads the database
                 await trivet.reembedding.run("n", OTHER.embedder)
             return await search(self, query)
 

@@ -69,7 +69,7 @@ def test_turns_that_are_put_again_take_no_more_room() -> None:
     quantised = kept(10, docs, vectors[:3])
     room = quantised.nbytes
     for version in range(1, 50):
-        quantised.forget(np.array(docs))
+        quantised.remove(np.array(docs))
         quantised.put(np.array(docs), vectors[:3], np.array([3, 5]), vectors[3:5], version=version)
     assert quantised.nbytes <= room + 1_000
     stored, own = of(quantised, docs)
@@ -101,7 +101,7 @@ def test_memories_that_are_not_here_are_passed_over() -> None:
     """Unknown, forgotten, or of ordinals that nothing was kept for; the others stand together."""
     vectors = unit(3, 1)
     quantised = kept(5, [1, 2, 4], vectors)
-    quantised.forget(np.array([2]))
+    quantised.remove(np.array([2]))
     stored, own = np.zeros((2, 5, 384), np.float32)
     is_here = quantised.read(np.array([1, 2, 9, -1, 4]), stored, own)
     assert is_here.tolist() == [True, False, False, False, True]
@@ -205,13 +205,13 @@ async def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> Non
     none = np.empty(0, np.int64), np.empty((0, 384), np.float32)
     quantised = QuantizedVectors(10)
     before = quantised.version
-    quantised.forget(np.array([2]))
+    quantised.remove(np.array([2]))
     quantised.put(docs, vectors, *none, version=before)
     assert quantised.knows(docs).tolist() == [True, False]
     assert quantised.count == 1
     quantised.put(docs, vectors, *none, version=quantised.version)
     assert quantised.count == 2
-    quantised.forget(np.array([2, 9]))
+    quantised.remove(np.array([2, 9]))
     assert quantised.knows(docs).tolist() == [True, False]
     assert quantised.count == 1
     mask = np.array([False, True, True, False, True])

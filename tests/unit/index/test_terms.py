@@ -102,6 +102,6 @@ def test_packed_terms_are_dropped_like_others_and_asked_for_once_postings_are_un
     assert cache.postings([2]).terms[2].docs.tolist() == [1, 7]
     assert cache.missing([3]) == []
     assert cache.postings([3]).terms == {}
-    cache.forget()
+    cache.clear()
     assert cache.missing([2, 3]) == [2, 3]
     assert not cache.knows(1)
