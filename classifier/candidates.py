@@ -114,36 +114,36 @@ class FeatureMatrix(NamedTuple):
 
 
 def describe(
-    evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
+    evidence: QueryPerformanceFeatures, inputs: CandidateInputs, positions: array[int] | None = None
 ) -> FeatureMatrix:
     """Compute the features of all candidates of a query, from the rankings of the legs and the candidates' inputs.
 
-    `positions` are indices into `known.ids` of the hits of each leg, leg after leg, as int32; looked up if None. Raises
-    ValueError if there is no candidate, or the inputs differ in length.
+    `positions` are indices into `inputs.ids` of the hits of each leg, leg after leg, as int32; looked up if None.
+    Raises ValueError if there is no candidate, or the inputs differ in length.
     """
-    n = len(known.ids)
+    n = len(inputs.ids)
     if not n:
         raise ValueError("a query without candidates has no features")
     legs = (evidence.vector, evidence.bm25, evidence.graph)
     if positions is None:
-        place = dict(zip(known.ids, range(n), strict=True))
+        place = dict(zip(inputs.ids, range(n), strict=True))
         positions = array("i", [place.get(candidate, n) for leg in legs for candidate in leg.ids])
     scores = array("d", chain.from_iterable([leg.scores for leg in legs]))
     if not len(positions) == len(scores) == sum([len(leg.ids) for leg in legs]):
         raise ValueError("a leg has not as many scores as memories")
-    traits, words = unpack_traits(known.traits)
+    traits, words = unpack_traits(inputs.traits)
     # In the order of the kernel's structs.
     floats = np.array(
-        [known.mixed, known.own, known.covered, known.shared, known.rarest, known.titled, words], np.float32
+        [inputs.mixed, inputs.own, inputs.covered, inputs.shared, inputs.rarest, inputs.titled, words], np.float32
     )
-    codes = np.array([known.speakers, known.sessions, known.assistant, known.named, known.has_title], np.int32)
-    vectors = None if known.vectors is None else np.ascontiguousarray(known.vectors, np.float32)
-    vector_rows = known.vector_rows
+    codes = np.array([inputs.speakers, inputs.sessions, inputs.assistant, inputs.named, inputs.has_title], np.int32)
+    vectors = None if inputs.vectors is None else np.ascontiguousarray(inputs.vectors, np.float32)
+    vector_rows = inputs.vector_rows
     placed = n if vectors is None else len(vectors if vector_rows is None else vector_rows)
     if not floats.shape[1] == codes.shape[1] == placed == n:
         raise ValueError(f"there are {n} candidates, and what is known is of others")
     query = np.empty(_OF_QUERY, np.float32)
-    query[: len(QUERY_TRAITS)] = known.query
+    query[: len(QUERY_TRAITS)] = inputs.query
     query[len(QUERY_TRAITS) :] = evidence.row
     rows = np.empty((n, len(CANDIDATE_FEATURES)), np.float32)
     corpus = np.empty(len(CORPUS_FEATURES), np.float32)

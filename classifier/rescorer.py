@@ -64,16 +64,16 @@ class Rescorer:
         self._unseen = UnseenShare(model, len(CORPUS_FEATURES))
 
     def score(
-        self, evidence: QueryPerformanceFeatures, known: CandidateInputs, positions: array[int] | None = None
+        self, evidence: QueryPerformanceFeatures, inputs: CandidateInputs, positions: array[int] | None = None
     ) -> RescoredCandidates:
         """Score the candidates of a query, at least one; `positions` as in `describe`."""
-        described = describe(evidence, known, positions)
+        described = describe(evidence, inputs, positions)
         scores = self._trees.scores(described.rows, described.top_rows)
         in_domain = self._guard.in_domain(described.corpus)
         unseen = self._unseen.share(described.corpus)
         return RescoredCandidates(
-            scores=dict(zip(map(known.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
-            relevance=partial(self._relevance_of, known.ids, described.rows),
+            scores=dict(zip(map(inputs.ids.__getitem__, described.top_rows.tolist()), scores.tolist(), strict=True)),
+            relevance=partial(self._relevance_of, inputs.ids, described.rows),
             in_domain=in_domain,
             share=unseen + (1 - unseen) * in_domain,
         )

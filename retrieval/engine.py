@@ -19,7 +19,7 @@ from postgres.connection import Connection
 from retrieval.answer.answer import Answer
 from retrieval.answer.conversation import Conversation, question_in, said_in, texts_in
 from retrieval.answer.packer import pack_answer
-from retrieval.answer.response import as_search, context_response, search_response, searched, unknown_namespace
+from retrieval.answer.response import answered_search, as_search, context_response, search_response, unknown_namespace
 from retrieval.answer.selection import RankedMemory
 from retrieval.concurrent_legs import ConcurrentLegs
 from retrieval.doctor import check_database, check_models
@@ -342,7 +342,7 @@ class Trivet:
     def _log(self, answer: Answer, shown: Sequence[RankedMemory]) -> None:
         """Record the search if the namespace keeps a query log."""
         if answer.namespace.settings.query_log is not None:
-            self._journal_writer.log_search(answer.namespace, searched(answer, shown))
+            self._journal_writer.log_search(answer.namespace, answered_search(answer, shown))
 
     async def answer(self, namespace: str, request: SearchRequest) -> Answer:
         """The full result behind `search`, with each leg's ranking, for experiments; raises as `search` does."""
@@ -355,11 +355,11 @@ class Trivet:
         embedding = await self.embedders.get(answer.namespace.settings.embedder).embed_query(query)
         vectors = QueryVectors(self._pool, answer.index)
         await vectors.read(candidates.docs)
-        known = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
-        if known is None:
+        inputs = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)
+        if inputs is None:
             return None
-        own = None if known.vectors is None else known.vectors[known.vector_rows]
-        return replace(known, ids=candidates.ids([*known.ids]), vectors=own, vector_rows=None)
+        text_vectors = None if inputs.vectors is None else inputs.vectors[inputs.vector_rows]
+        return replace(inputs, ids=candidates.ids([*inputs.ids]), vectors=text_vectors, vector_rows=None)
 
     async def context(self, namespace: str, request: ContextRequest) -> ContextResponse:
         """A context pack for a query or a conversation, empty for an unknown namespace; else raises like `search`."""

@@ -55,12 +55,12 @@ async def rescore_candidates(
         with query.stopwatch.span("particulars"):
             if embedding is not None:
                 await vectors.read(candidates.docs)
-            known = candidate_inputs(memories, vectors, query.request.query, embedding, candidates)
-        if known is None:
+            inputs = candidate_inputs(memories, vectors, query.request.query, embedding, candidates)
+        if inputs is None:
             return None
         with query.stopwatch.span("rescore"):
-            numbers = candidates.numbers if len(known.ids) == len(candidates.docs) else None
-            scored = replies_first(rescorer.score(evidence, known, numbers), candidates, memories)
+            numbers = candidates.numbers if len(inputs.ids) == len(candidates.docs) else None
+            scored = replies_first(rescorer.score(evidence, inputs, numbers), candidates, memories)
             return favouring_period(scored, candidates, profile.period_weight)
 
     outcome = await within_deadline("rescorer", rescored(), timeout_s)

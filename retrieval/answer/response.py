@@ -94,7 +94,7 @@ def _about(answer: Answer) -> dict[str, Any]:
     }
 
 
-def searched(answer: Answer, shown: Sequence[RankedMemory]) -> AnsweredSearch:
+def answered_search(answer: Answer, shown: Sequence[RankedMemory]) -> AnsweredSearch:
     """The search as a query log entry; `shown` are the memories that the caller gets, best first."""
     return AnsweredSearch(
         search_id=answer.search_id,

@@ -76,16 +76,16 @@ class QuantizedVectors(Persistent):
         """A mask of the memories whose vectors are in memory."""
         return in_mask(docs, self._known.values)
 
-    def among(self, mask: NDArray[np.bool_]) -> EligibleRows:
+    def eligible_rows(self, mask: NDArray[np.bool_]) -> EligibleRows:
         """The eligible memories of a mask by slot; the mask must not change afterwards."""
         for kept in self._masks:
             if kept[0] is mask:
                 return kept[1]
         self._known.ensure(len(mask))
         known = self._known.values[: len(mask)]
-        among = EligibleRows(mask & known, int(np.count_nonzero(mask)), np.flatnonzero(mask > known))
-        self._masks.append((mask, among))
-        return among
+        rows = EligibleRows(mask & known, int(np.count_nonzero(mask)), np.flatnonzero(mask > known))
+        self._masks.append((mask, rows))
+        return rows
 
     def put(
         self,
@@ -178,16 +178,16 @@ class QuantizedVectors(Persistent):
         `workers` the search runs in these threads without blocking the event loop. Raises MemoryError if an allocation
         failed.
         """
-        among, context = self.among(mask), self._context
+        searched, context = self.eligible_rows(mask), self._context
         query = np.ascontiguousarray(embedding, np.float32)
         if query.shape != context.shape[1:]:
             raise ValueError(f"expected a query of {context.shape[1]} numbers, got shape {query.shape}")
-        eligible = np.ascontiguousarray(among.known[: context.shape[0]])  # may be shorter
+        eligible = np.ascontiguousarray(searched.known[: context.shape[0]])  # may be shorter
         rows, products, size = np.empty(count, np.int64), np.empty(count, np.float32), np.zeros(1, np.int64)
 
         def submit(pool: int | None, ticket: int) -> None:
             _nearest(
-                pool, ticket, context.layout, address(eligible), len(eligible), among.size, address(query),
+                pool, ticket, context.layout, address(eligible), len(eligible), searched.size, address(query),
                 max(breadth, count), count, address(rows), address(products), address(size),
             )  # fmt: skip
 

@@ -256,7 +256,7 @@ class IndexRegistry:
     async def _load_vectors(self, name: str, entry: _Entry) -> None:
         """Read the missing vectors in parts, so that queries need not."""
         index = entry.index
-        docs = index.vectors.among(index.memories.alive.values.copy()).missing
+        docs = index.vectors.eligible_rows(index.memories.alive.values.copy()).missing
         for first in range(0, docs.size, FEW_VECTORS):
             some = docs[first : first + FEW_VECTORS]
             missing = some[~index.vectors.knows(some)]

@@ -56,7 +56,7 @@ _MEMORIES: LiteralString = """
 """
 
 
-class _Begun(NamedTuple):
+class _PartialNamespace(NamedTuple):
     """A namespace with only the length, time and visibility of its memories loaded.
 
     Attributes:
@@ -99,10 +99,10 @@ class PartialReader:
         try:
             async with self._pool.connection() as conn, one_snapshot(conn):
                 async with asyncio.timeout(deadline_s):
-                    begun = await _begin(conn, namespace, request, query_terms)
-                snapshot = begun.snapshot
+                    part = await _read_masks(conn, namespace, request, query_terms)
+                snapshot = part.snapshot
                 reads: dict[Leg, Callable[[], Awaitable[object]]] = {
-                    Leg.BM25: partial(_postings, conn, begun, query_terms, profile, fan_out),
+                    Leg.BM25: partial(_postings, conn, part, query_terms, profile, fan_out),
                     Leg.VECTOR: partial(self._nearest, namespace, request, embedding, fan_out),
                 }
                 outcomes = await asyncio.gather(
@@ -114,10 +114,10 @@ class PartialReader:
             for outcome in outcomes:
                 if isinstance(outcome, Postings):
                     snapshot = replace(snapshot, postings=outcome)
-                elif isinstance(outcome, np.ndarray):  # read later than `begun`: leave out memories added since
+                elif isinstance(outcome, np.ndarray):  # read later than `part`: leave out memories added since
                     async with self._pool.connection() as conn:
                         near = snapshot.index.memories.slots.from_ordinals(outcome)
-                        await _read(conn, snapshot, near[np.isin(near, begun.docs)])
+                        await _read(conn, snapshot, near[np.isin(near, part.docs)])
             return snapshot, degraded
         finally:
             self._one_at_a_time.release()
@@ -140,7 +140,9 @@ class PartialReader:
         return np.array([doc for doc, _ in found], np.int64)
 
 
-async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest, query_terms: QueryTerms) -> _Begun:
+async def _read_masks(
+    conn: Connection, namespace: Namespace, request: SearchRequest, query_terms: QueryTerms
+) -> _PartialNamespace:
     asked_at, snapshot = time.monotonic(), await take_snapshot(conn)
     visible_by = seen_by(SearchOptions(as_of=request.as_of, include_superseded=request.include_superseded))
     excluded = replace(request.exclude, ids=[])  # these are left out where texts are read
@@ -162,28 +164,28 @@ async def _begin(conn: Connection, namespace: Namespace, request: SearchRequest,
     in_period = docs[in_periods(known.created.values[docs], query_terms.periods)]
     totals = Postings({}, docs.size, int(known.length.values.sum()), in_period.astype(np.int32))
     checked = NamespaceSnapshot(namespace, index, microseconds(now), asked_at, totals, with_metadata)
-    return _Begun(checked, docs, visible, eligible)
+    return _PartialNamespace(checked, docs, visible, eligible)
 
 
 async def _postings(
-    conn: Connection, begun: _Begun, query_terms: QueryTerms, profile: Profile, fan_out: int
+    conn: Connection, part: _PartialNamespace, query_terms: QueryTerms, profile: Profile, fan_out: int
 ) -> Postings:
     """Postings of the query's terms; reads the columns of the best memories and of the turns around them."""
-    known, terms = begun.snapshot.index.memories, [*query_terms.terms]
-    scope = {"ns": begun.snapshot.index.ns, "terms": array_text(terms)}
+    known, terms = part.snapshot.index.memories, [*query_terms.terms]
+    scope = {"ns": part.snapshot.index.ns, "terms": array_text(terms)}
     rows = await fetch(conn, postings.FETCH_TERMS, scope, binary=True)
     found = {}
     for term, (ordinals, tfs) in postings.decode_terms(rows, terms).items():
         docs = known.slots.from_ordinals(ordinals)
-        if (is_listed := np.isin(docs, begun.docs)).any():
+        if (is_listed := np.isin(docs, part.docs)).any():
             docs = docs[is_listed]
             found[term] = TermPostings(docs, tfs[is_listed], known.length.values[docs])
-    wanted = replace(begun.snapshot.postings, terms=found)
+    wanted = replace(part.snapshot.postings, terms=found)
     query = bm25_scoring.TermQuery.from_postings(
         wanted, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
     )
-    best = [bm25_scoring.ranked(query, known, mask, mask, count=fan_out)[0] for mask in begun[2:]]
-    await _read_around(conn, begun.snapshot, np.unique(np.concatenate(best)))
+    best = [bm25_scoring.ranked(query, known, mask, mask, count=fan_out)[0] for mask in part[2:]]
+    await _read_around(conn, part.snapshot, np.unique(np.concatenate(best)))
     return wanted
 
 

@@ -53,7 +53,7 @@ class VectorRetriever:
         """The eligible memories most similar to the query; scores are cosines in [-1, 1]."""
         embedding = await query.embedding()
         index = query.snapshot.index
-        if index.vectors.among(query.view.eligible).missing.size <= READ_BY_QUERY:
+        if index.vectors.eligible_rows(query.view.eligible).missing.size <= READ_BY_QUERY:
             docs, scores, details = await self._in_memory(query, embedding)
         else:
             docs, scores, details = await self._in_database(query, HalfVector(embedding))
@@ -67,14 +67,14 @@ class VectorRetriever:
     async def _in_memory(self, query: LegQuery, embedding: NDArray[np.float32]) -> _Nearest:
         """Search the vectors in memory and those that had to be read from the database."""
         vectors, eligible = query.snapshot.index.vectors, query.view.eligible
-        count = vectors.among(eligible).size
+        count = vectors.eligible_rows(eligible).size
         compared = count
         if count > EXACT_UP_TO:
             compared = _COMPARED * stored_vectors.breadth(query.request.ef_search, count, 1.0)
         workers = self._workers if count > _PARALLEL_FROM else None
         version = None
         while version != vectors.version:  # another query may apply a change and reuse a vector's row
-            while unread := query.vectors.unread((missing := vectors.among(eligible).missing).tolist()):
+            while unread := query.vectors.unread((missing := vectors.eligible_rows(eligible).missing).tolist()):
                 await query.vectors.read(unread)
             version = vectors.version
             docs, scores = await vectors.nearest(

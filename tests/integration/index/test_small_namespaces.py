@@ -76,7 +76,7 @@ async def assert_as_in_steps(pool: Pool, name: str) -> None:
     assert parts_of(made, entities) == parts_of(in_steps, entities)
     docs = np.flatnonzero(made.memories.alive.values)
     assert made.vectors.count == len(docs)
-    assert made.vectors.among(made.memories.alive.values).missing.size == 0
+    assert made.vectors.eligible_rows(made.memories.alive.values).missing.size == 0
     mine, theirs = QueryVectors(pool, made), QueryVectors(pool, in_steps)
     for vectors in (mine, theirs):
         await vectors.read(docs.tolist())

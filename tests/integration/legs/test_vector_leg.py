@@ -147,14 +147,14 @@ async def test_vectors_that_are_forgotten_while_a_query_reads_are_counted_all_th
     query = units(2, 1)[0]
     best = (await asked(indexed, pool, query)).hits
     vectors = (await indexed.query(Ask(text="t", namespace="n"))).snapshot.index.vectors
-    among = vectors.among
+    eligible_rows = vectors.eligible_rows
     calls = iter(range(100))
 
     def forgetful(mask: NDArray[np.bool_]) -> EligibleRows:
         if next(calls) == 2:
             vectors.remove(np.array([best[0].doc, best[3].doc]))
-        return among(mask)
+        return eligible_rows(mask)
 
-    monkeypatch.setattr(vectors, "among", forgetful)
+    monkeypatch.setattr(vectors, "eligible_rows", forgetful)
     again = (await asked(indexed, pool, query)).hits
     assert [hit.id for hit in again] == [hit.id for hit in best]

@@ -215,12 +215,12 @@ async def test_what_is_forgotten_is_not_known_and_nothing_older_is_kept() -> Non
     assert quantised.knows(docs).tolist() == [True, False]
     assert quantised.count == 1
     mask = np.array([False, True, True, False, True])
-    assert quantised.among(mask).missing.tolist() == [2, 4]
+    assert quantised.eligible_rows(mask).missing.tolist() == [2, 4]
     assert (await quantised.nearest(mask, vectors[0], 5, breadth=5))[0].tolist() == [1]
 
 
 async def test_a_mask_longer_than_what_was_put() -> None:
     quantised = kept(2, [0, 1], unit(2, 4))
     mask = np.ones(9, np.bool_)
-    assert quantised.among(mask).missing.tolist() == [2, 3, 4, 5, 6, 7, 8]
+    assert quantised.eligible_rows(mask).missing.tolist() == [2, 3, 4, 5, 6, 7, 8]
     assert sorted((await quantised.nearest(mask, unit(1, 4)[0], 9, breadth=9))[0].tolist()) == [0, 1]
