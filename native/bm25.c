@@ -1,7 +1,7 @@
 /* BM25 top-k search, and the coverage of a query by given memories. */
 #include "bm25.h"
 
-/* Ordinals whose sums are kept at a time; they fit the L1 cache. */
+/* Slots whose sums are kept at a time; they fit the L1 cache. */
 #define WINDOW 4096
 #define WORDS (WINDOW / 64)
 
@@ -38,10 +38,10 @@ static int by_bound(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-static int hopeful(const struct search *search, double most) { return most * ROUNDING >= search->least; }
+static int may_be_best(const struct search *search, double most) { return most * ROUNDING >= search->least; }
 
 /* Add a memory to the heap. */
-static void count_in(struct search *search, struct scored found) {
+static void heap_push(struct search *search, struct scored found) {
     search->held = trivet_keep(search->heap, search->held, search->wanted, found);
     if (search->held == search->wanted)
         search->least = search->heap[0].score;
@@ -62,13 +62,13 @@ static int consider(struct search *search, int64_t doc, double score) {
         return 1;
     for (int64_t i = search->optional; i--;) {
         struct list *list = search->bounds[i];
-        if (!hopeful(search, score + list->below))
+        if (!may_be_best(search, score + list->below))
             return 1;
         list->at = reached(list->part, list->at, doc);
         if (list->at < list->part->size && list->part->docs[list->at] == doc)
             score += added(search->query, list->part, list->at);
     }
-    if (!hopeful(search, score))
+    if (!may_be_best(search, score))
         return 1;
     if (search->count == search->room) {
         keep_from(search, search->least / ROUNDING);
@@ -82,16 +82,16 @@ static int consider(struct search *search, int64_t doc, double score) {
     }
     struct scored found = {doc, score};
     search->found[search->count++] = found;
-    count_in(search, found);
+    heap_push(search, found);
     return 1;
 }
 
 /* Make lists optional that cannot by themselves lift a memory among the best, if long enough for lookups to pay off. */
-static void settle(struct search *search) {
+static void mark_optional(struct search *search) {
     int64_t left = 0, parts = search->query->parts;
     for (int64_t i = search->optional; i < parts; i++)
         left += search->bounds[i]->part->size - search->bounds[i]->at;
-    for (; search->optional < parts && !hopeful(search, search->bounds[search->optional]->below); search->optional++) {
+    for (; search->optional < parts && !may_be_best(search, search->bounds[search->optional]->below); search->optional++) {
         struct list *list = search->bounds[search->optional];
         int64_t own = list->part->size - list->at;
         left -= own;
@@ -157,7 +157,7 @@ static int collect(struct search *search) {
                 if (!consider(search, first + offset, sum))
                     return 0;
             }
-        settle(search);
+        mark_optional(search);
     }
     return 1;
 }
@@ -182,7 +182,7 @@ static void cut(struct search *search) {
     search->held = 0;
     search->least = 0;
     for (int64_t i = 0; i < search->count; i++)
-        count_in(search, search->found[i]);
+        heap_push(search, search->found[i]);
     keep_from(search, search->least);
 }
 

@@ -18,7 +18,7 @@ TRIVET_READS_CHANGING static int32_t coarse_product(const int8_t *high, const in
 }
 
 /* Vectors by row, in the layout of retrieval/index/quantized_vectors.py. */
-struct kept {
+struct quantized {
     int8_t *high;
     uint8_t *low;
     uint64_t *signs; /* NULL if the vectors are not searched */
@@ -36,11 +36,11 @@ static void put_signs(uint64_t *signs, const float *vector, int64_t dimensions) 
 }
 
 /* Store n vectors in the given rows. */
-void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *rows, int64_t n) {
-    int64_t dimensions = kept->dimensions, half = dimensions / 2, words = words_of(dimensions);
+void trivet_pack(const struct quantized *quantized, const float *vectors, const int64_t *rows, int64_t n) {
+    int64_t dimensions = quantized->dimensions, half = dimensions / 2, words = words_of(dimensions);
     for (int64_t at = 0; at < n; at++, vectors += dimensions) {
-        int8_t *h = kept->high + rows[at] * dimensions;
-        uint8_t *l = kept->low + rows[at] * half;
+        int8_t *h = quantized->high + rows[at] * dimensions;
+        uint8_t *l = quantized->low + rows[at] * half;
         float greatest = 0;
         for (int64_t i = 0; i < dimensions; i++)
             greatest = fmaxf(greatest, fabsf(vectors[i]));
@@ -51,34 +51,34 @@ void trivet_pack(const struct kept *kept, const float *vectors, const int64_t *r
             h[i + half] = (int8_t)(other >> 4);
             l[i] = (uint8_t)((one & 15) | (other & 15) << 4);
         }
-        if (kept->signs)
-            put_signs(kept->signs + rows[at] * words, vectors, dimensions);
-        kept->scales[rows[at]] = scale;
+        if (quantized->signs)
+            put_signs(quantized->signs + rows[at] * words, vectors, dimensions);
+        quantized->scales[rows[at]] = scale;
     }
 }
 
-TRIVET_READS_CHANGING static void unpack(const struct kept *kept, int64_t row, float *out) {
-    int64_t half = kept->dimensions / 2;
-    const int8_t *high = kept->high + row * kept->dimensions;
-    const uint8_t *low = kept->low + row * half;
-    float scale = kept->scales[row];
+TRIVET_READS_CHANGING static void unpack(const struct quantized *quantized, int64_t row, float *out) {
+    int64_t half = quantized->dimensions / 2;
+    const int8_t *high = quantized->high + row * quantized->dimensions;
+    const uint8_t *low = quantized->low + row * half;
+    float scale = quantized->scales[row];
     for (int64_t i = 0; i < half; i++) {
         out[i] = scale * (float)(16 * high[i] + (low[i] & 15));
         out[i + half] = scale * (float)(16 * high[i + half] + (low[i] >> 4));
     }
 }
 
-static void prefetch(const struct kept *kept, int64_t row) {
-    int64_t dimensions = kept->dimensions, half = dimensions / 2;
+static void prefetch(const struct quantized *quantized, int64_t row) {
+    int64_t dimensions = quantized->dimensions, half = dimensions / 2;
     for (int64_t i = 0; i < dimensions; i += 64)
-        __builtin_prefetch(kept->high + row * dimensions + i);
+        __builtin_prefetch(quantized->high + row * dimensions + i);
     for (int64_t i = 0; i < half; i += 64)
-        __builtin_prefetch(kept->low + row * half + i);
+        __builtin_prefetch(quantized->low + row * half + i);
 }
 
 /* Read the context and text vectors of those of n memories that are known (`is_known`), one after another. A negative
    text row means that the two are equal. */
-void trivet_read_vectors(const struct kept *context, const struct kept *text, const uint8_t *known,
+void trivet_read_vectors(const struct quantized *context, const struct quantized *text, const uint8_t *known,
                          const int32_t *text_rows, int64_t slots, const int64_t *docs, int64_t n,
                          float *context_out, float *text_out, uint8_t *is_known) {
     for (int64_t at = 0; at < n; at++) {
@@ -112,7 +112,7 @@ struct part {
    depend on the number of threads. */
 typedef struct {
     Job job;
-    struct kept kept;
+    struct quantized quantized;
     const uint8_t *eligible;
     int64_t n, breadth, most, counts, *rows, *found;
     float *products, unit, total;
@@ -140,7 +140,7 @@ TRIVET_READS_CHANGING static inline __attribute__((always_inline)) void
 count_words(const Search *search, int64_t part, const int64_t words) {
     int64_t first = part * PART, end = lesser(first + PART, search->n);
     int64_t counts = search->counts;
-    const uint64_t *signs = search->kept.signs + first * words, *asked = search->asked;
+    const uint64_t *signs = search->quantized.signs + first * words, *asked = search->asked;
     const uint8_t *eligible = search->eligible;
     uint16_t *restrict differing = search->differing;
     int32_t *restrict with = counts_of(search, part);
@@ -166,7 +166,7 @@ TRIVET_READS_CHANGING static __attribute__((noinline)) void count_bundled(const 
 }
 
 TRIVET_READS_CHANGING static void count_differing(Search *search, int64_t part) {
-    int64_t words = words_of(search->kept.dimensions);
+    int64_t words = words_of(search->quantized.dimensions);
     if (words == BUNDLED_WORDS)
         count_bundled(search, part);
     else
@@ -203,7 +203,7 @@ TRIVET_DEFINE_SORT(sort, struct scored, trivet_is_better)
 TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
     int64_t first = part * PART, end = lesser(first + PART, search->n), among = 0, size = 0;
     int64_t *chosen = search->chosen + search->part[part].first, room = search->part[part].room;
-    int64_t dimensions = search->kept.dimensions;
+    int64_t dimensions = search->quantized.dimensions;
     for (int64_t row = first; row < end; row++) {
         int beyond = search->differing[row] - search->bound;
         if (beyond <= 0 || (beyond == 1 && room-- > 0))
@@ -214,11 +214,11 @@ TRIVET_READS_CHANGING static void compare(Search *search, int64_t part) {
         int64_t row = chosen[at];
         if (at + AHEAD < among)
             for (int64_t i = 0; i < dimensions; i += 64)
-                __builtin_prefetch(search->kept.high + chosen[at + AHEAD] * dimensions + i);
-        const int8_t *high = search->kept.high + row * dimensions;
+                __builtin_prefetch(search->quantized.high + chosen[at + AHEAD] * dimensions + i);
+        const int8_t *high = search->quantized.high + row * dimensions;
         float coarse = 16 * search->unit * (float)coarse_product(high, search->rounded, dimensions);
         /* 7.5: the mean of the lower bits */
-        struct scored next = {row, search->kept.scales[row] * (coarse + 7.5f * search->total)};
+        struct scored next = {row, search->quantized.scales[row] * (coarse + 7.5f * search->total)};
         size = trivet_keep(best, size, search->most, next);
     }
     search->part[part].size = size;
@@ -232,8 +232,8 @@ static void finish(Search *search) {
         for (int64_t at = 0; at < search->part[part].size; at++)
             size = trivet_keep(best, size, search->most, search->best[part * search->most + at]);
     for (int64_t at = 0; at < size; at++) {
-        unpack(&search->kept, best[at].number, search->vector);
-        best[at].score = trivet_dot(search->vector, search->query, search->kept.dimensions);
+        unpack(&search->quantized, best[at].number, search->vector);
+        best[at].score = trivet_dot(search->vector, search->query, search->quantized.dimensions);
     }
     sort(best, size);
     for (int64_t at = 0; at < size; at++) {
@@ -260,7 +260,7 @@ static int search_next_stage(Job *job) {
 }
 
 static void ask(Search *search, const float *query) {
-    int64_t dimensions = search->kept.dimensions;
+    int64_t dimensions = search->quantized.dimensions;
     int32_t most = (int32_t)lesser(INT16_MAX, INT32_MAX / (128 * dimensions)); /* see coarse_product */
     float greatest = 0;
     memcpy(search->query, query, (size_t)dimensions * sizeof *query);
@@ -281,10 +281,10 @@ static void ask(Search *search, const float *query) {
    Signs select `breadth` of n rows, the upper bits select `most` of these, and all bits order them; of rows with
    equally many differing signs the first are chosen. With a pool the result is ready when the ticket arrives, and all
    arrays except the query must live until then. */
-int trivet_nearest(WorkerPool *pool, int64_t ticket, const struct kept *kept, const uint8_t *eligible, int64_t n,
-                   int64_t count, const float *query, int64_t breadth, int64_t most, int64_t *rows, float *products,
-                   int64_t *found) {
-    int64_t parts = n > PART ? (n + PART - 1) / PART : 1, dimensions = kept->dimensions, counts = dimensions + 1;
+int trivet_nearest(WorkerPool *pool, int64_t ticket, const struct quantized *quantized, const uint8_t *eligible,
+                   int64_t n, int64_t count, const float *query, int64_t breadth, int64_t most, int64_t *rows,
+                   float *products, int64_t *found) {
+    int64_t parts = n > PART ? (n + PART - 1) / PART : 1, dimensions = quantized->dimensions, counts = dimensions + 1;
     int64_t items = parts * most, chosen = lesser(breadth, n), words = words_of(dimensions);
     int64_t tables = parts * TABLES * (counts + 1);
     Search *search = malloc(sizeof *search + (size_t)items * sizeof *search->best + (size_t)parts * sizeof *search->part
@@ -294,8 +294,8 @@ int trivet_nearest(WorkerPool *pool, int64_t ticket, const struct kept *kept, co
     if (!search)
         return -1;
     *search = (Search){.job = {search_run_part, search_next_stage, parts, 0, 0, 0, NULL},
-                       .kept = *kept, .eligible = eligible, .n = n, .breadth = breadth, .most = most, .counts = counts,
-                       .is_narrow = count > breadth,
+                       .quantized = *quantized, .eligible = eligible, .n = n, .breadth = breadth, .most = most,
+                       .counts = counts, .is_narrow = count > breadth,
                        .rows = rows, .found = found, .products = products};
     search->best = (struct scored *)(search + 1); /* then by falling alignment */
     search->part = (struct part *)(search->best + items);

@@ -224,7 +224,7 @@ class _Rows(Persistent):
 
     @property
     def layout(self) -> bytes:
-        """The `struct kept` of native/vectors.c, valid as long as `in_use` is."""
+        """The `struct quantized` of native/vectors.c, valid as long as `in_use` is."""
         return structure(*(array if array.size else None for array in self.in_use), *self.shape)
 
     def put(self, rows: NDArray[np.int64], vectors: NDArray[np.float32]) -> None:
