@@ -38,9 +38,17 @@ MOST_ECHOED_WORDS = 2
 _TOOLS = frozenset({"tool", "function"})
 """Roles of tool results."""
 
-_ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "system": "system"}
-_TURN = re.compile(rf"^({'|'.join(_ROLES)})[ \t]*:", re.IGNORECASE | re.MULTILINE)
-"""Begins a turn of a conversation that was written out as one text."""
+_ROLES = {
+    **dict.fromkeys(("user", "human", "you said"), "user"),
+    **dict.fromkeys(("assistant", "ai", "chatgpt", "chatgpt said", "claude"), "assistant"),
+    "system": "system",
+}
+_TURN = re.compile(
+    r"^(?:#{1,6}[ \t]+(?:\*\*)?|\*\*|(?=[\w \t]{2,15}:))"
+    rf"({'|'.join(_ROLES)})(?:\*\*)?[ \t\r]*(?::(?:\*\*)?|$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Begins a turn of a conversation that was written out as one text: `User:`, `**User:**`, `### User`, `You said:`."""
 
 _REQUEST = re.compile(
     r"please,? (?:tell|remind|give|show|list|name|describe|explain|summari[sz]e) |(?:tell|remind|give|show) me "

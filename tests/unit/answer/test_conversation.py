@@ -110,6 +110,18 @@ ASKED = "Please list the sailing boats that Ana sold in Porto."
         ),
         ("User: Who is Ines?\nAssistant: Your sister.\n", "Who is Ines?"),
         ("User: Who is Ines?\nAssistant:", "Who is Ines?"),
+        *(
+            (f"{user}Who is Ines?\r\n\r\n{reply}Your sister.\r\n\r\n{user}Where is she?", "Who is Ines? Where is she?")
+            for user, reply in (
+                ("**User:** ", "**Assistant:** "),
+                ("**Human**: ", "**Claude**: "),
+                ("### User\r\n\r\n", "### Assistant\r\n\r\n"),
+                ("## **Human:**\r\n", "## **AI:**\r\n"),
+                ("**User**\r\n", "**ChatGPT**\r\n"),
+                ("You said:\r\n", "ChatGPT said:\r\n"),
+            )
+        ),
+        *((text, text) for text in ("User\nana\nSystem\nprod", "## User guide\nBoats.\n## System start\nBoats.")),
         ("User: Who is Ines?", "User: Who is Ines?"),
         ("User:\nUser:\n", "User:\nUser:\n"),
         ("User:\nAssistant:\n", "User:\nAssistant:\n"),
