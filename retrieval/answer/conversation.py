@@ -58,6 +58,13 @@ _REQUEST = re.compile(
 )
 """Begins a request, which asks without a question mark."""
 
+_MAY_ASK = re.compile(
+    r"(?:am|are|can|could|did|do|does|had|has|have|is|may|might|should|was|were|will|would)\b"
+    r"|.*\b(?:how|what|when|where|which|who|whom|whose|why)\b",
+    re.IGNORECASE,
+)
+"""Matches a line that may be a question without its mark; few titles do, and few begin with a small letter."""
+
 _LEAST_REQUESTED_WORDS = 2
 """Fewest content words of a request: "Please tell me by Friday." ends a mail that was pasted."""
 
@@ -188,7 +195,7 @@ def question_in(text: str) -> str:
 
     These are the questions of the last paragraph, else of the first, else all, after the sentences that they refer to.
     Without a question they are the requests of the last paragraph, else of the first, that need nothing before them.
-    Below a first line without an end, those of the last paragraph may be part of a text that was pasted.
+    Below a first line without an end that may ask, those of the last paragraph may be part of a text that was pasted.
 
     >>> question_in("User: Who is Ann?\nAssistant: Your sister.\nUser: Where does she live?")
     'Who is Ann? Where does she live?'
@@ -212,7 +219,8 @@ def question_in(text: str) -> str:
         [number for number, sentence in enumerate(sentences) if asks(sentence)]
         for asks in (is_mere_question, _is_request)
     )
-    if text[: max(first, 0)].rstrip()[-1:].isalnum():  # it may be a question without its mark
+    line = text[: max(first, 0)].rstrip()
+    if line[-1:].isalnum() and (line[0].islower() or _MAY_ASK.match(line) or _REQUEST.match(line)):
         requests = [number for number in requests if spans[number][1] <= first]
     asking = at_an_end(questions) or questions or at_an_end(requests)
     if not asking:

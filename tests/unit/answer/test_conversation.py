@@ -75,7 +75,11 @@ ASKED = "Please list the sailing boats that Ana sold in Porto."
         (f"{TALE}\n\n{ASKED} Thanks a lot!", ASKED),
         (f"{ASKED}\n{TALE}\nThe end.", ASKED),
         (f"{TALE}\n{ASKED}\nThe end.", f"{TALE}\n{ASKED}\nThe end."),
-        (f"where is Ana's boat\n{TALE}\n{ASKED}", f"where is Ana's boat\n{TALE}\n{ASKED}"),
+        *(
+            (f"{line}\n{TALE}\n{ASKED}", f"{line}\n{TALE}\n{ASKED}")
+            for line in ("where is Ana's boat", "Is Ana's boat sold", "In which town is it", "boats ana porto")
+        ),
+        (f"The Ferry to Porto\n\n{TALE}\n{ASKED}", ASKED),
         (f"{ASKED[:-1]}\n{TALE}\n{ASKED}", ASKED[:-1]),
         (TALE, TALE),
         (f"\n{STORY}\nWhat boats did Ana sell in Porto?\n", "What boats did Ana sell in Porto?"),
