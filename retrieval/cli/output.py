@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -21,6 +21,9 @@ from retrieval.types.search import Degradation, Leg
 
 _CHARS_SHOWN = 100
 """Most of a memory's text on one line."""
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters except line ends and tabs, and those that override or embed a direction of writing."""
 
 LINE_EVERY_S = 5.0
 """How often progress is printed without a terminal."""
@@ -64,12 +67,12 @@ def say(to: Console, text: str | Text, style: str = "") -> None:
 
 
 def printable(text: str) -> str:
-    r"""`text` without the control characters that could manipulate a terminal.
+    r"""`text` without the control characters that could manipulate a terminal, or reorder what stands after them.
 
-    >>> printable("a\x1b[2Jb") == "a\ufffd[2Jb"
+    >>> printable("a\x1b[2Jb\u202ec") == "a\ufffd[2Jb\ufffdc"
     True
     """
-    return "".join("\ufffd" if unicodedata.category(char) == "Cc" and char not in "\n\t" else char for char in text)
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def in_a_line(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -15,7 +16,7 @@ def cli(cli: Cli) -> Cli:
     lines = [
         {
             "id": f"m{number}",
-            "text": f"note {number}\n\x1b[2J",
+            "text": f"note {number}\n\x1b[2J\u202e\u2066",
             "speaker": ("Ana", "Ben")[number % 2],
             "session_id": "s",
         }
@@ -47,7 +48,7 @@ def test_one_memory_is_shown_with_what_it_has(cli: Cli) -> None:
     assert "note 1" in shown
     assert "speaker: Ben" in shown
     assert "title" not in shown
-    assert "\x1b" not in shown
+    assert not re.search("[\x1b\u202e\u2066]", shown + cli("search", "note", "-n", "ana").output)  # or it is reordered
     assert json.loads(cli("get", "-n", "ana", "m1", "--json").output)["speaker"] == "Ben"
     assert "no memory 'm9'" in cli("get", "-n", "ana", "m9", status=1).output
 
