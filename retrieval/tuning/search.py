@@ -166,12 +166,14 @@ class Fitter:
     def __init__(self, data: Data, rows: Rows) -> None:
         weights = importance([data.queries[row] for row in rows])
         shares = data.batch.probabilities[rows] * weights[:, None]
-        values = data.table.values[:, rows].astype(np.float64)
         self._base = data.base
         self._trusts = data.table.trusts
         self._counts = shares.sum(axis=0)
-        self._overall = np.einsum("n,tnr->tr", weights, values, optimize=True) / len(rows)
-        self._by_intent = np.einsum("ni,tnr->tir", shares, values, optimize=True)
+        summed = []
+        for table in data.table.values:  # one by one, as a copy of all takes a gigabyte for 5,000 queries
+            values = table[rows].astype(np.float64)
+            summed.append((weights @ values / len(rows), shares.T @ values))
+        self._overall, self._by_intent = map(np.stack, zip(*summed, strict=True))
         self.fixed_worth: Floats = self._overall[self._trusts.index(0.0)]
         self.fixed = recipe_at(_nearest_of_best(self.fixed_worth, distances(data.base.fixed)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from msgspec.structs import replace
 from classifier.intents import Intent
 from retrieval.tuning.replay import JudgedQueries
 from retrieval.tuning.runs import SavedQuery
-from retrieval.tuning.search import Study, data_of, fit, folds, study, without
+from retrieval.tuning.search import Fitter, Study, data_of, fit, folds, study, without
 from retrieval.types.search import Leg
 from tests.tuned import BASE, found_by, saved, sure
 
@@ -71,6 +72,17 @@ def test_a_fit_sees_only_its_rows() -> None:
     fits = [fit(data_of([*ours, *theirs], BASE), np.arange(40), seed=0) for theirs in others]
     assert fits[0] == fits[1]
     assert fits[0].settings is not None
+
+
+def test_a_fit_copies_no_more_than_a_part_of_the_table() -> None:
+    rng = random.Random(8)
+    data = data_of([query(number, rng, Leg.BM25) for number in range(10)], BASE)
+    rows = np.tile(np.arange(10), 40)
+    tracemalloc.start()
+    Fitter(data, rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < data.table.values[:, rows].astype(np.float64).nbytes
 
 
 def test_learned_weights_are_trusted_as_far_as_they_help() -> None:
