@@ -81,7 +81,7 @@ def test_all_judgements_are_listed(console: Console) -> None:
 
 
 def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
-    """And a point says the mean of what was predicted for its questions."""
+    """And a point says the mean of what was predicted for its questions, and the page which questions they are."""
     path = f"{console.url}/v1/namespaces/read"
     httpx.post(f"{path}/memories", json={"memories": [{"id": "m", "text": "The kettle is blue."}]}, timeout=300)
     body = {"query": "What colour is it?", "shown": ["m"], "relevant": ["m"]}
@@ -89,6 +89,7 @@ def test_the_axes_of_the_reliability_are_labelled(console: Console) -> None:
         for stated in (*[None] * 100, "fact_lookup"):  # the latest is on a second page
             client.post(f"{path}/feedback", json=body | {"intent": stated}).raise_for_status()
     page = console.open("tune", namespace="read")
+    expect(page.get_by_text("in the oldest 1,000 judgements")).to_be_visible()
     plot = page.get_by_role("img", name="Reliability of the intent classifier")
     for label in ("Predicted probability", "Accuracy"):
         expect(plot.get_by_text(label)).to_be_visible()

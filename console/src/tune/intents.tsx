@@ -4,13 +4,13 @@ import { useState } from "preact/hooks";
 
 import { INTENTS, type Intent, call } from "../api";
 import { INTENT_NAMES } from "../ask/verdict";
-import { counted, percent } from "../format";
+import { count, counted, percent } from "../format";
 import { useLoaded } from "../loading";
 import { useStored } from "../stored";
 import { Failure } from "../ui/failure";
 import { Scrolling } from "../ui/scrolling";
 import { Table, numbers } from "../ui/table";
-import { allFeedback } from "./judgements";
+import { MOST as MOST_JUDGEMENTS, allFeedback } from "./judgements";
 
 type Probabilities = Record<Intent, number>;
 
@@ -51,7 +51,8 @@ export function Intents({ namespace }: { namespace: string }) {
     <section class="panel">
       <h2>Intents</h2>
       <p class="hint">
-        Your questions, plotted between the four intents. The closer to a corner, the more certain the classifier.
+        Up to {MOST} of your questions, first those with an intent in the oldest {count(MOST_JUDGEMENTS)} judgements,
+        plotted between the four intents. The closer to a corner, the more certain the classifier.
       </p>
       {error && <Failure error={error} onRetry={reload} />}
       {data && reads.length === 0 && <p class="soft">No questions asked yet.</p>}

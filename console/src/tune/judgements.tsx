@@ -16,7 +16,8 @@ import { Scrolling } from "../ui/scrolling";
 import { Table, numbers } from "../ui/table";
 
 const LABELLED = 10;
-const MOST = 1_000;
+/** Most judgements that are read, the oldest. */
+export const MOST = 1_000;
 
 export function Judgements({ namespace }: { namespace: string }) {
   const loaded = useLoaded((signal) => allFeedback(namespace, signal), [namespace]);
