@@ -90,7 +90,8 @@ class Pipeline:
         if not any(weighting.weights[leg] > 0 for leg in results.rankings):  # the weights of an intent may be 0
             raise results.no_answer()
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
-        candidates = Candidates.from_rankings(truncate(results.rankings, query.fan_out_for(weighting.recipe.fan_out)))
+        fan_out = query.fan_out_for(weighting.recipe.fan_out, profile)
+        candidates = Candidates.from_rankings(truncate(results.rankings, fan_out))
         limits = Limits.from_request(request, profile)
         check_relevance(request.min_relevance, rescores=query.rescores)
         async with TextReader(self._pool, query.snapshot, request, query.conversation) as reader:

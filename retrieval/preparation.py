@@ -63,16 +63,18 @@ class StartedQuery(msgspec.Struct, frozen=True, eq=False):
         weights = self.request.weights
         return [leg for leg in self.request.mode.legs if weights is None or getattr(weights, leg) > 0]
 
-    def fan_out_for(self, wanted: int) -> int:
+    def fan_out_for(self, wanted: int, profile: Profile) -> int:
         """Hits to ask of a leg if a recipe wants `wanted`: more than `top_k`, as duplicates are left out.
 
-        The deeper several legs rank, the more noise is fused, which is seen in a search's first results. A leg alone
-        fuses none, so for a pack it ranks all that may fill it. Adds one for each memory that may not be shown.
+        The deeper several legs rank, the more noise is fused, which is seen in a search's first results; a source cap
+        needs that depth to find enough sources. A leg alone fuses none, so for a pack it ranks all that may fill it.
+        Adds one for each memory that may not be shown.
         """
         top_k, fuses = self.request.top_k, len(self.legs) > 1
         if self.pack_size is not None and not fuses:
             top_k = max(top_k, self.pack_size.memories)
-        spare = min(top_k, SPARE_HITS) if fuses and self.pack_size is None else top_k
+        sources = top_k // (self.request.source_cap or profile.source_cap or top_k)
+        spare = min(top_k, max(sources, SPARE_HITS)) if fuses and self.pack_size is None else top_k
         hidden = len(self.request.exclude.ids) + min(len(self.conversation), MOST_SAID_BEFORE)
         return max(wanted, top_k + spare) + hidden
 
@@ -133,7 +135,7 @@ class PreparedQuery(StartedQuery, frozen=True, eq=False, kw_only=True):
     @property
     def fan_out(self) -> int:
         """Hits asked of each leg: enough for any predicted intent."""
-        return self.fan_out_for(max(recipe.fan_out for recipe in self.recipes))
+        return self.fan_out_for(max(recipe.fan_out for recipe in self.recipes), self.profile)
 
 
 class Preparation:
@@ -220,7 +222,7 @@ class Preparation:
         query_terms = _query_terms(request, namespace.settings.language)
         query_terms = replace(query_terms, session=None)  # sessions cannot be counted in a part of the memories
         profile, _ = await self._profile_and_models(namespace, request)
-        embedding, fan_out = self._embedding_for(namespace, started), started.fan_out_for(profile.fan_out)
+        embedding, fan_out = self._embedding_for(namespace, started), started.fan_out_for(profile.fan_out, profile)
         try:
             snapshot, degraded = await self._partial.read(
                 namespace, request, query_terms, profile, embedding, fan_out=fan_out

@@ -126,7 +126,7 @@ def explanation(answer: Answer) -> Explanation:
         rescoring=in_words(ordering.rescored, identified=identified) if ordering.rescored else None,
         time=in_time.reason if (in_time := ordering.named_time or ordering.state_order) else None,
         rrf_k=ordering.rrf_k,
-        fan_out=answer.query.fan_out_for(answer.weighting.recipe.fan_out),
+        fan_out=answer.query.fan_out_for(answer.weighting.recipe.fan_out, answer.query.profile),
         legs={leg.value: {"hits": len(ranking), **ranking.details} for leg, ranking in answer.fused_rankings.items()},
     )
 

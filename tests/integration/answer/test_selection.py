@@ -196,6 +196,17 @@ async def test_no_source_fills_an_answer(trivet: Trivet) -> None:
         assert ranks == sorted(ranks)
 
 
+async def test_a_long_answer_is_searched_deep_enough_for_its_cap(trivet: Trivet) -> None:
+    """More turns fit the query best than each leg ranks for an answer without a cap."""
+    others = [
+        MemoryInput(id=f"o{at}", text=f"A {colour} boat lies {where}.", session_id=f"o{at}")
+        for at, (colour, where) in enumerate((colour, where) for colour in COLOURS for where in ("ashore", "at sea"))
+    ]
+    await trivet.add("n", [*sessions(8, 8), *others])
+    answer = await asked(trivet, top_k=30, source_cap=1, profile="open")
+    assert len(origins(answer)) > 8
+
+
 async def test_where_there_is_nothing_else_a_source_fills_the_answer(trivet: Trivet) -> None:
     """The best beyond the cap comes after those within it."""
     await trivet.add("n", sessions(2, 6))
