@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import hashlib
 import logging
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -51,15 +52,23 @@ class IndexFiles:
 
     def __init__(self, cache: Path, origin: str) -> None:
         """Files in `cache` of the database with the `store.index_files.origin` given; its folder may not exist yet."""
-        self.folder, self._origin = cache / hashlib.sha256(origin.encode()).hexdigest()[:16], origin
+        self._origin = origin
+        database, _, _ = origin.rpartition("/")
+        self._database, its_tables = (hashlib.sha256(each.encode()).hexdigest()[:16] for each in (database, origin))
+        self.folder = cache / f"{self._database}-{its_tables}"
         self._unusable: set[Path] = set()
         """Unusable files that cannot be removed."""
 
     @classmethod
     async def open(cls, cache: Path, conn: Connection) -> IndexFiles:
-        """The files of a database, in its own folder in `cache`; raises OSError if that cannot be created."""
+        """The files of a database, in its own folder in `cache`; raises OSError if that cannot be created.
+
+        Removes those of its tables as they were before VACUUM FULL or a restored dump, which are of no use.
+        """
         files = cls(cache, await index_files.origin(conn))
         files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in set(cache.glob(f"{files._database}-*")) - {files.folder}:
+            shutil.rmtree(folder, ignore_errors=True)
         await files.tidy(conn)
         return files
 

@@ -496,6 +496,17 @@ async def test_a_namespace_of_the_same_name_is_another_one(start: Start, tmp_pat
     assert await fresh.ids("harbour") == set()
 
 
+async def test_a_start_removes_the_files_of_tables_that_were_rewritten(start: Start, tmp_path: Path) -> None:
+    one = await saved(start)
+    async with one.pool.connection() as conn:
+        await conn.execute("vacuum full memory_change")
+    fresh = await start()
+    assert files_in(tmp_path) == []
+    assert await fresh.save()
+    assert not await one.save()
+    assert len(files_in(tmp_path)) == 1
+
+
 async def test_new_vectors_make_a_file_useless(start: Start) -> None:
     one = await saved(start)
     async with one.pool.connection() as conn:
