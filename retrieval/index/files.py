@@ -67,7 +67,7 @@ class IndexFiles:
         """
         files = cls(cache, await index_files.origin(conn))
         files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in set(cache.glob(f"{files._database}-*")) - {files.folder}:
+        for folder in set(files.folder.parent.glob(f"{files._database}-*")) - {files.folder}:
             shutil.rmtree(folder, ignore_errors=True)
         await files.tidy(conn)
         return files
