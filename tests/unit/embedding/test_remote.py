@@ -144,7 +144,7 @@ async def test_one_query_at_a_time_waits_for_a_provider_that_has_kept_one_waitin
 ) -> None:
     monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", 0.2)
     with provider.hanging():
-        with pytest.raises(EmbeddingFailed, match="ReadTimeout"):
+        with pytest.raises(EmbeddingFailed, match=r"\(\w*Timeout"):
             await embedder.embed_query("boat")
         monkeypatch.setattr(remote, "QUERY_TIMEOUT_S", PATIENCE_S)
         asked = asyncio.create_task(embedder.embed_query("boat"))
