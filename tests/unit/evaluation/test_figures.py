@@ -267,7 +267,8 @@ def test_legs_that_failed_are_counted() -> None:
 def printed(terminal: bool = False) -> str:
     """The printed report of one set and of two."""
     out = io.StringIO()
-    console = Console(file=out, width=200, force_terminal=terminal)
+    # whatever NO_COLOR and TERM are
+    console = Console(file=out, width=200, force_terminal=terminal, color_system="standard", no_color=False)
     print_report(result().summary, console)
     both = [result(), result("other")]
     print_macro(macro(both, PLAN), [one.summary for one in both], console)
