@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -27,9 +29,7 @@ def test_questions_are_two_of_each_intent() -> None:
 
 def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     """Packs with intent, weights, every leg's rank and timings; a server that answers; nothing left behind."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     arguments = [sys.executable, "-m", "retrieval.cli", "demo", "--port", str(port)]
     with subprocess.Popen(
         arguments,
@@ -61,6 +61,15 @@ def test_demo_prints_packs_serves_and_ends_with_ctrl_c(data_dir: Path) -> None:
     assert postgres_in(data_dir) == []
     check_packs(printed)
     python("-m", "retrieval.cli", "migrate", TRIVET_DATA_DIR=str(data_dir))  # a server can use the data folder
+
+
+def free_port() -> int:
+    """One that no other program gets meanwhile, as the system gives out none of these by itself."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_768):
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no port is free")
 
 
 def test_a_demo_without_a_console_names_none() -> None:
