@@ -1,9 +1,10 @@
 # Everything a contributor or CI runs. `make help` lists it.
 
+# The versions that the locked packages have wheels for; of free-threaded builds some have none.
+FITS := -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info < (3, 15) or "t" in sys.abiflags)' 2>/dev/null
 # The system's Python first: distributions build theirs with profile-guided optimisation, pyenv does not (docs/decisions/0037).
-PYTHON ?= $(shell for python in $(addprefix /usr/bin/python,3.12 3.13 3.11) \
-	python python3.12 python3.13 python3.11 python3; do \
-	$$python -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+PYTHON ?= $(shell for python in $(addprefix /usr/bin/python,3.12 3.13 3.14 3.11) \
+	python python3.12 python3.13 python3.14 python3.11 python3; do $$python $(FITS) && echo $$python && break; done)
 VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
@@ -121,9 +122,9 @@ clean: ## remove the environment and the tools' leftovers
 
 # What serving needs: `make demo` installs no more.
 $(LOCKED): requirements.lock
-	@if [ -z "$(PYTHON)" ]; then \
-		echo "Trivet needs Python 3.11 or newer with its venv module (Debian: apt install python3-venv);" >&2; \
-		echo "if it is somewhere unusual: make PYTHON=/path/to/python3" >&2; exit 1; fi
+	@$(or $(PYTHON),false) $(FITS) || { \
+		echo "Trivet needs Python 3.11 to 3.14, not free-threaded, with its venv module (Debian: apt install python3-venv);" >&2; \
+		echo "if it is somewhere unusual: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@echo "Setting up $(VENV) with $(PYTHON): takes about a minute, once"
 	@rm -rf $(VENV)
 	@$(PYTHON) -m venv $(VENV)

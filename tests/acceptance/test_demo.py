@@ -1,4 +1,4 @@
-"""`trivet demo` from the first line to Ctrl-C, on its own embedded database."""
+"""`make demo`: the Pythons it takes; `trivet demo` from the first line to Ctrl-C, on its own embedded database."""
 
 from __future__ import annotations
 
@@ -9,15 +9,36 @@ import socket
 import subprocess
 import sys
 import threading
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from retrieval.cli.demo import QUESTIONS, sample, serving_lines
 from retrieval.settings import Settings
 from tests.processes import PATIENCE_S, ROOT, environment, postgres_in, python, status, until
+
+
+@pytest.mark.parametrize(
+    ("version", "flags", "fits"),
+    [("3.10.19", "", False), ("3.11.0", "", True), ("3.14.9", "", True), ("3.14.9", "t", False), ("3.15.0", "", False)],
+)
+def test_make_names_the_pythons_that_fit(version: str, flags: str, fits: bool, tmp_path: Path) -> None:
+    """For others pip would only say that there is no onnxruntime; `t` is free-threaded. pip agrees on versions."""
+    other = tmp_path / "python"
+    disguise = f"import sys; sys.version_info = ({version.replace('.', ', ')}); sys.abiflags = '{flags}'"
+    other.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{disguise}; $2"\n')
+    other.chmod(0o755)
+    (tmp_path / "requirements.lock").touch()
+    command = ("make", "-f", str(ROOT / "Makefile"), ".venv/.locked", f"PYTHON={other}")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ("Setting up .venv" in done.stdout) == fits
+    assert ("Trivet needs Python 3.11 to 3.14" in done.stderr) == (not fits)
+    metadata = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert (version in SpecifierSet(metadata["project"]["requires-python"]) and not flags) == fits
 
 
 def test_questions_are_two_of_each_intent() -> None:
