@@ -38,7 +38,7 @@ static int by_bound(const void *one, const void *other) {
     return (a > b) - (a < b);
 }
 
-static int may_be_best(const struct search *search, double most) { return most * ROUNDING >= search->least; }
+static int may_win(const struct search *search, double most) { return most * ROUNDING >= search->least; }
 
 /* Add a memory to the heap. */
 static void heap_push(struct search *search, struct scored found) {
@@ -62,13 +62,13 @@ static int consider(struct search *search, int64_t doc, double score) {
         return 1;
     for (int64_t i = search->optional; i--;) {
         struct list *list = search->bounds[i];
-        if (!may_be_best(search, score + list->below))
+        if (!may_win(search, score + list->below))
             return 1;
         list->at = reached(list->part, list->at, doc);
         if (list->at < list->part->size && list->part->docs[list->at] == doc)
             score += added(search->query, list->part, list->at);
     }
-    if (!may_be_best(search, score))
+    if (!may_win(search, score))
         return 1;
     if (search->count == search->room) {
         keep_from(search, search->least / ROUNDING);
@@ -91,7 +91,7 @@ static void mark_optional(struct search *search) {
     int64_t left = 0, parts = search->query->parts;
     for (int64_t i = search->optional; i < parts; i++)
         left += search->bounds[i]->part->size - search->bounds[i]->at;
-    for (; search->optional < parts && !may_be_best(search, search->bounds[search->optional]->below); search->optional++) {
+    for (; search->optional < parts && !may_win(search, search->bounds[search->optional]->below); search->optional++) {
         struct list *list = search->bounds[search->optional];
         int64_t own = list->part->size - list->at;
         left -= own;
