@@ -20,6 +20,7 @@ from retrieval.text.time.tokens import (
 )
 
 _HALVES = {"hour": ("minute", -30, -30), "year": ("month", -6, -6)}
+_SIDES = {"prior to": "before", "leading up to": "before", "preceding": "before", "following": "after"}
 _SLACK = {"minute": timedelta(minutes=5), "hour": timedelta(minutes=30)}
 
 
@@ -37,14 +38,12 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     if counted is None:
         return None
     low, high, after = counted
-    word, side, base_at = tokens.low(after), tokens.low(after + 1), after + 2
+    word, (side, base_at) = tokens.low(after), _side_at(tokens, after + 1)
     unit = UNITS.get(word)
     if unit is None:
         return _beside(tokens, side, base_at, now, word) if article and word in PARTS_OF_DAY else None
     if side in {"ago", "back", "and"}:
         return _ago(tokens, position, counted, now, unit)
-    if side == "prior" and tokens.low(base_at) == "to":
-        side, base_at = "before", base_at + 1
     if article and unit == word and unit not in _SLACK:
         if found := _beside(tokens, side, base_at, now, unit):
             return found
@@ -62,6 +61,15 @@ def distance_at(tokens: TimeTokens, position: int, now: datetime) -> Stretch | N
     if side == "before":
         return _away(date.start, unit, -high, -low, date.stop)
     return _away(shift(date.end, "day", -1), unit, low, high, date.stop)
+
+
+def _side_at(tokens: TimeTokens, position: int) -> tuple[str, int]:
+    """The word for the side of a date, such as "before", and the position after it."""
+    for phrase, side in _SIDES.items():
+        said = phrase.split()
+        if said == [tokens.low(position + place) for place in range(len(said))]:
+            return side, position + len(said)
+    return tokens.low(position), position + 1
 
 
 def _ago(tokens: TimeTokens, position: int, counted: tuple[int, int, int], now: datetime, unit: str) -> Stretch | None:
