@@ -136,7 +136,7 @@ class OnlyLate(ConcurrentLegs):
 
     async def _run(self, query: PreparedQuery, leg_query: LegQuery, leg: Leg) -> LegRanking | Degradation:
         if leg not in self._late:
-            return await within_deadline(leg.value, self._found(query, leg_query, leg), PATIENCE_S)
+            return await within_deadline(leg.value, self._search_leg(query, leg_query, leg), PATIENCE_S)
         if leg is not Leg.GRAPH:
             async with asyncio.timeout(PATIENCE_S):
                 await self._graph_waits.wait()
