@@ -8,6 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Literal
@@ -109,6 +110,7 @@ _BINARY: Mapping[bytes, str] = {
     b"\x1f\x8b": "a gzip archive",
 }
 _SNIFFED_BYTES = 1_024
+_AT_ONCE = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,8 +129,10 @@ class Extract:
     warning: str | None = None
 
 
-async def extract(content: bytes, media_type: str | None) -> Extract:
-    """The text of a file.
+async def extract(
+    content: bytes, media_type: str | None, turn: AbstractAsyncContextManager[object] = _AT_ONCE
+) -> Extract:
+    """The text of a file; a process reads it within `turn`, unless it is plain text.
 
     Raises InvalidInput for an unsupported media type, or a file that is of another type, damaged or encrypted, or that
     has no text or too much of it.
@@ -136,11 +140,14 @@ async def extract(content: bytes, media_type: str | None) -> Extract:
     form = _form(content, media_type)
     warning = None
     if form in _NAMES:
-        reading = await _read_apart(form, content)
+        async with turn:
+            reading = await _read_apart(form, content)
     else:
         decoded, warning = await asyncio.to_thread(_decoded, content, media_type, form)
-        is_read = form in ("html", "notebook")
-        reading = await _read_apart(form, decoded.encode()) if is_read else Reading(text=decoded)
+        reading = Reading(text=decoded)
+        if form in ("html", "notebook"):
+            async with turn:
+                reading = await _read_apart(form, decoded.encode())
     text = reading.text.replace("\r\n", "\n").replace("\r", "\n")
     if form == "table":
         text = _SEPARATOR.sub("", text)

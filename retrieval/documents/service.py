@@ -40,7 +40,7 @@ OWN_KEY = "document"
 """The key of a chunk's metadata for `ChunkInfo`; all others are the caller's."""
 
 MOST_READERS = 2
-"""Documents read at the same time; each may take a reader's maximum memory."""
+"""Processes that read documents at the same time; each may take a reader's maximum memory."""
 
 TITLE_PIECES = MAX_PIECES - 2 - CHUNK_PIECES - SMALL_PIECES
 """Word pieces reserved for the title in the embedder's window."""
@@ -63,7 +63,7 @@ class DocumentService:
         self._pool = pool
         self._ingest = ingest
         self._embedders = embedders
-        self._reading = asyncio.Semaphore(MOST_READERS)
+        self._readers = asyncio.Semaphore(MOST_READERS)
 
     async def _splitter(self, namespace: str) -> DocumentSplitter:
         """A splitter that counts pieces with the namespace's embedder, or the default one if it does not exist yet.
@@ -92,8 +92,7 @@ class DocumentService:
         splitter = await self._splitter(namespace)
         content = await asyncio.to_thread(_content_of, document)
         try:
-            async with self._reading:
-                extracted = await extract(content, document.media_type)
+            extracted = await extract(content, document.media_type, self._readers)
         except InvalidInput as exc:
             field = "content_base64" if document.text is None else "text"
             raise InvalidInput(str(exc), loc=exc.loc or (field,)) from exc

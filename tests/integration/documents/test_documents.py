@@ -11,12 +11,16 @@ import psycopg
 import pytest
 from pgvector.psycopg import register_vector
 
+from retrieval.documents import extraction
+from retrieval.documents.reading import Reading
+from retrieval.documents.service import MOST_READERS
 from retrieval.engine import Trivet
 from retrieval.errors import Conflict, InvalidInput, NotFound
 from retrieval.types.document import DocumentInput
 from retrieval.types.memory import MemoryInput, MemoryPatch
 from retrieval.types.search import Filters, Mode, SearchRequest
 from tests.office import workbook
+from tests.processes import PATIENCE_S
 from tests.turns import HALF_PRECISION, CountingEmbedder, own_vector
 
 HANDBOOK = "# Handbook\n\nFor everyone.\n\n" + "".join(
@@ -256,6 +260,27 @@ async def test_a_document_that_is_sent_again_meanwhile_is_unchanged(trivet: Triv
         document = DocumentInput(id="h", text=HANDBOOK)
         receipts = await asyncio.gather(*(engine.documents.put("n", document) for engine in (trivet, trivet, other)))
     assert sorted(receipt.status for receipt in receipts) == ["created", "unchanged", "unchanged"]
+
+
+async def test_a_plain_text_waits_for_no_document_that_is_being_read(
+    trivet: Trivet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, stored = asyncio.Semaphore(0), asyncio.Event()
+
+    async def read_slowly(_form: str, content: bytes) -> Reading:
+        begun.release()
+        await stored.wait()
+        return Reading(text=content.decode())
+
+    monkeypatch.setattr(extraction, "_read_apart", read_slowly)
+    page = DocumentInput(text="<p>A boat.</p>", media_type="text/html")
+    slow = [asyncio.create_task(trivet.documents.put("n", page)) for _ in range(MOST_READERS)]
+    for _ in slow:
+        await begun.acquire()
+    async with asyncio.timeout(PATIENCE_S):
+        await trivet.documents.put("n", DocumentInput(text="A kettle."))
+    stored.set()
+    await asyncio.gather(*slow)
 
 
 async def test_a_sentence_in_the_middle_of_100_pages_is_found_by_its_vector(trivet: Trivet) -> None:
