@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from classifier.features import FEATURE_DIM, FEATURES_VERSION, QueryFeatures, check_embedding, query_features
 from classifier.intents import INTENTS, Intent
 
-_MOST_KEPT = 512
+_CACHE_SIZE = 512
 """Size of the cache of predictions, at two kilobytes each."""
 
 
@@ -51,7 +51,7 @@ class IntentClassifier:
         widths = {node.name: node.shape[-1] for node in self._session.get_inputs()}
         if widths.get("row") != FEATURE_DIM or set(widths) != set(QueryFeatures._fields):
             raise ModelMismatch(f"{model_path}: takes {widths}, this version makes a row of {FEATURE_DIM}")
-        self._kept = lru_cache(maxsize=_MOST_KEPT)(self._predict)
+        self._cached_predict = lru_cache(maxsize=_CACHE_SIZE)(self._predict)
 
     def predict(self, text: str, embedding: NDArray[np.float32] | None = None) -> IntentPrediction:
         """Predict the intent of a query of any length; an empty one gets a prediction of low confidence.
@@ -62,7 +62,7 @@ class IntentClassifier:
         if embedding is not None:
             embedding = np.ascontiguousarray(embedding, np.float32)
             check_embedding(embedding)
-        return self._kept(text, None if embedding is None else embedding.tobytes())
+        return self._cached_predict(text, None if embedding is None else embedding.tobytes())
 
     def _predict(self, text: str, embedding: bytes | None) -> IntentPrediction:
         features = query_features(text, None if embedding is None else np.frombuffer(embedding, np.float32))

@@ -484,20 +484,20 @@ class Trivet:
         failures: list[Exception] = []
         async with self._pool.connection() as conn:
             least = self.settings.bm25_tail_docs
-            with _kept_in(failures):
+            with _collecting(failures):
                 await vector_index.enter_some(conn)
             for ns in await compaction.namespaces_to_compact(conn, least=least):
-                with _kept_in(failures):
+                with _collecting(failures):
                     await compaction.compact(conn, ns, least=least)
-            with _kept_in(failures):
+            with _collecting(failures):
                 await query_log.trim(conn)
             if self._files is not None:
-                with _kept_in(failures):
+                with _collecting(failures):
                     await self._files.tidy(conn)
             stale = await statistics.stale(conn)
         if stale:
             async with self._spare_connection() as conn:  # the pool's have a statement timeout
-                with _kept_in(failures):
+                with _collecting(failures):
                     await statistics.refresh(conn, stale)
         await self.jobs.write_outcomes()
         if failures:
@@ -510,8 +510,8 @@ class Trivet:
 
 
 @contextmanager
-def _kept_in(failures: list[Exception]) -> Iterator[None]:
-    """Keep a failure of the block for later."""
+def _collecting(failures: list[Exception]) -> Iterator[None]:
+    """Add a failure of the block to `failures` instead of raising it."""
     try:
         yield
     except Exception as exc:

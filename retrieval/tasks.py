@@ -49,18 +49,18 @@ async def in_order(
 
     Work on an item starts before the next item is requested.
     """
-    under_way: deque[tuple[S, asyncio.Task[T]]] = deque()
+    running: deque[tuple[S, asyncio.Task[T]]] = deque()
     try:
         async for item in items:
-            while len(under_way) >= at_once():
-                first, task = under_way.popleft()
+            while len(running) >= at_once():
+                first, task = running.popleft()
                 yield first, await task
-            under_way.append((item, asyncio.create_task(work(item))))
+            running.append((item, asyncio.create_task(work(item))))
             await asyncio.sleep(0)
-        for first, task in under_way:
+        for first, task in running:
             yield first, await task
     finally:
-        await cancel(*(task for _, task in under_way))
+        await cancel(*(task for _, task in running))
 
 
 async def share_out(work: Callable[[S], Awaitable[T]], items: Sequence[S], *, at_once: int) -> list[T]:

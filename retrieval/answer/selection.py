@@ -99,7 +99,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         """Memories read before it is known which are duplicates."""
         return self.wanted + (SPARE_CHOICES if self._chooses else SPARE_CANDIDATES)
 
-    def filling(self, pack_size: PackSize, terms: NDArray[np.integer[Any]]) -> Limits:
+    def for_pack(self, pack_size: PackSize, terms: NDArray[np.integer[Any]]) -> Limits:
         """The limits for as many memories as fill a context pack; `terms` counts those of each memory, best first."""
         costs = np.minimum(BESIDE_TEXT + TOKENS_PER_TERM * terms, longest_entry(pack_size.tokens))
         enough = int(np.searchsorted(costs.cumsum(), pack_size.tokens)) + 1
@@ -132,7 +132,7 @@ async def select_above_noise(
             order = ordering.order(rankings)
         if query.pack_size is not None:
             terms = query.snapshot.index.memories.length.values
-            limits = limits.filling(query.pack_size, terms[ordering.candidates.docs_of(order, len(order.numbers))])
+            limits = limits.for_pack(query.pack_size, terms[ordering.candidates.docs_of(order, len(order.numbers))])
         with query.stopwatch.span("hydrate"):
             selected = await _select(
                 reader, ordering, order, rankings, vectors, limits, in_pack=query.pack_size is not None

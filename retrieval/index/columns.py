@@ -74,7 +74,7 @@ _READ_LINKS: LiteralString = "select " + LINKS + " from turn where ns = %(ns)s a
 
 
 _ARRAYS = ("alive", "length", "created", "expires", "superseded", "traits", "asks", "previous", "next")
-INTERNED = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
+CATEGORIES = ("kinds", "speakers", "sessions", "documents", "titles", "tags")
 
 
 class Columns(Persistent):
@@ -93,7 +93,7 @@ class Columns(Persistent):
         count, total_length: of the memories that are alive.
     """
 
-    PARTS = ("slots", *_ARRAYS, *INTERNED, "ids", "names")
+    PARTS = ("slots", *_ARRAYS, *CATEGORIES, "ids", "names")
 
     def __init__(self, slots: Slots | None = None) -> None:
         self.slots = slots or Slots()
@@ -114,9 +114,9 @@ class Columns(Persistent):
         """By query text, as several stages of a search need them."""
         self.count = 0
         self.total_length = 0
-        self._interned: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in INTERNED)
+        self._categories: tuple[CategoryColumn, ...] = tuple(getattr(self, name) for name in CATEGORIES)
         self._arrays: tuple[GrowableArray, ...] = (
-            *(getattr(self, name) for name in _ARRAYS), *(column.codes for column in self._interned)
+            *(getattr(self, name) for name in _ARRAYS), *(column.codes for column in self._categories)
         )  # fmt: skip
         self._masks: LRUCache[tuple[Any, ...], NDArray[np.bool_]] = LRUCache(_MASKS_KEPT)
         self._next_expiry = NEVER
@@ -155,13 +155,13 @@ class Columns(Persistent):
         self.superseded.values[docs] = integers(row[4], ">i8")
         self.traits.values[docs] = integers(row[5])
         self.asks.values[docs] = np.frombuffer(row[6], np.bool_)
-        for column, position in zip(self._interned, range(9, 21, 2), strict=True):
+        for column, position in zip(self._categories, range(9, 21, 2), strict=True):
             if row[position] is None:
                 column.codes.values[docs] = NONE
             else:
                 column.put(docs, cut(row[position], integers(row[position + 1]).tolist()))
         self.names.read()
-        self._changed(docs)
+        self._refresh_masks(docs)
         return docs
 
     def speakers_named(self, text: str) -> list[int]:
@@ -203,7 +203,7 @@ class Columns(Persistent):
         self.total_length -= int(self.length[gone].sum())
         self.count -= len(gone)
         self.alive.values[gone] = False
-        self._changed(np.array(gone, np.int64))
+        self._refresh_masks(np.array(gone, np.int64))
 
     def masks(self, request: SearchOptions, *, now: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """The masks of visible and of eligible memories for a query, by slot; read-only.
@@ -217,11 +217,11 @@ class Columns(Persistent):
         filters, exclude = request.filters, request.exclude
         moment = None if request.as_of is None else microseconds(request.as_of)
         seen = (moment, request.include_superseded)
-        visible = self._kept(seen, lambda: self._visible(moment, request.include_superseded, now))
+        visible = self._cached_mask(seen, lambda: self._visible(moment, request.include_superseded, now))
         if filters.is_empty and not exclude.session_id and exclude.created_after is None:
             return visible, visible
         key = (*seen, msgspec.json.encode((filters, exclude.session_id, exclude.created_after)))
-        return visible, self._kept(key, lambda: self._matching(visible, filters, exclude))
+        return visible, self._cached_mask(key, lambda: self._matching(visible, filters, exclude))
 
     def _visible(
         self, moment: int | None, include_superseded: bool, now: int, docs: NDArray[np.int64] | slice = slice(None)
@@ -241,7 +241,7 @@ class Columns(Persistent):
         expires = self.expires.values[docs]
         return int(expires[expires > now].min(initial=NEVER))
 
-    def _changed(self, docs: NDArray[np.int64]) -> None:
+    def _refresh_masks(self, docs: NDArray[np.int64]) -> None:
         """Update the masks of all memories visible now for changed memories; drop all other cached masks."""
         self._named.clear()
         kept = [(key, mask) for key in _VISIBLE_NOW if (mask := self._masks.get(key)) is not None]
@@ -290,7 +290,7 @@ class Columns(Persistent):
         ]
         return np.isin(self.tags.codes.values, fits)
 
-    def _kept(self, key: tuple[Any, ...], compute: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    def _cached_mask(self, key: tuple[Any, ...], compute: Callable[[], NDArray[np.bool_]]) -> NDArray[np.bool_]:
         """The mask of a key, cached until something changes."""
         mask = self._masks.get(key)
         if mask is None:

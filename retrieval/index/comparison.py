@@ -16,7 +16,7 @@ from graph.segments import LEVELS, NarrowEdges
 from postgres.arrays import integers
 from postgres.connection import Connection
 from retrieval.index import namespace_index, rows
-from retrieval.index.columns import INTERNED, Columns
+from retrieval.index.columns import CATEGORIES, Columns
 from retrieval.index.entity_rows import read_kept
 from retrieval.index.files import IndexFiles
 from retrieval.index.namespace_index import NamespaceIndex, by_slot
@@ -159,7 +159,7 @@ def _columns(memories: Columns, docs: NDArray[np.int64], expected: Columns, expe
     differs: Mask = np.array(memories.ids.get(docs)) != np.array(expected.ids.get(expected_docs))
     for name in _NUMBERS:
         differs |= getattr(memories, name)[docs] != getattr(expected, name)[expected_docs]
-    for name in INTERNED:
+    for name in CATEGORIES:
         column: CategoryColumn = getattr(memories, name)
         strings: Sequence[str | None] = getattr(expected, name).get(expected_docs)
         code_of: dict[str | None, int] = {None: NONE}

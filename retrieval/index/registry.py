@@ -317,7 +317,7 @@ class IndexRegistry:
             entry.reloaded_at = time.monotonic()
             self._reloads.start(name, self._reload(name, entry.index))
 
-    async def _reload(self, name: str, worn: NamespaceIndex) -> None:
+    async def _reload(self, name: str, old: NamespaceIndex) -> None:
         """Load a new index while the old one keeps answering; if that fails, the old one stays.
 
         It is loaded from the tables and then saved, unless another process has already done so or is doing so: its
@@ -325,13 +325,13 @@ class IndexRegistry:
         """
         files = self._files
         try:
-            if files is not None and files.has_other(worn.ns, worn.file, worn.replaces):
-                await self._load(name, former=worn, files=files)
+            if files is not None and files.has_other(old.ns, old.file, old.replaces):
+                await self._load(name, former=old, files=files)
                 return
-            with files.lock(worn.ns) if files is not None else nullcontext(True) as is_mine:
+            with files.lock(old.ns) if files is not None else nullcontext(True) as is_mine:
                 if is_mine:
                     self._save_from.pop(name, None)
-                    await self._load(name, former=worn, files=None)
+                    await self._load(name, former=old, files=None)
         except (StoreError, NotFound, OSError) as exc:
             log.warning("reloading the index of a namespace failed: %s", exc)
 

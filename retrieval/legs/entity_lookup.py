@@ -12,7 +12,7 @@ from graph.resolution import MENTIONS_CAP, Seed, resolve
 from retrieval.index.namespace_index import NamespaceIndex
 from retrieval.store.pool import Pool
 
-_MOST_KEPT = 1_024
+_CACHE_SIZE = 1_024
 """Queries whose entities are cached, some 2 kB each; as many as query embeddings by default."""
 
 
@@ -22,13 +22,13 @@ class EntityLookup:
     def __init__(self, pool: Pool) -> None:
         """Use connections of `pool`; the cache starts empty."""
         self._pool = pool
-        self._kept: LRUCache[tuple[int, int, str, int], Sequence[Seed]] = LRUCache(_MOST_KEPT)
+        self._cache: LRUCache[tuple[int, int, str, int], Sequence[Seed]] = LRUCache(_CACHE_SIZE)
 
     async def seeds(self, index: NamespaceIndex, text: str, memories: int) -> Sequence[Seed]:
         """The entities that a query is about; `memories` is the total that their rarity is measured against."""
         changed = index.changed
         key = (index.serial, changed, text, memories)
-        seeds = self._kept.get(key)
+        seeds = self._cache.get(key)
         if seeds is None:
             spelled = possible_names(text)
             found = index.named_in(spelled)
@@ -38,5 +38,5 @@ class EntityLookup:
                     found += await complete(conn, index.ns, prefixes, acronyms)
             seeds = resolve(spelled, found, partial(index.mentions, cap=MENTIONS_CAP), memories)
             if index.changed == changed:  # otherwise the result may already be outdated
-                self._kept[key] = seeds
+                self._cache[key] = seeds
         return seeds

@@ -171,7 +171,7 @@ async def test_a_search_sees_a_merge_wholly_or_not_at_all(process: Process, monk
 
 
 async def test_no_more_is_kept_than_a_little(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retrieval.legs.entity_lookup._MOST_KEPT", 2)
+    monkeypatch.setattr("retrieval.legs.entity_lookup._CACHE_SIZE", 2)
     await process.ingest.add("n", [memory("one", entities=[EntityInput(name="Ida")])])
     entity_lookup, found = EntityLookup(process.pool), []
     for query in ("Ida", "Bo", "Zoë"):
