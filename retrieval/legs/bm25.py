@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from msgspec import structs
 
-from retrieval.legs import bm25_scoring
 from retrieval.legs.base import LegQuery, LegRanking
+from retrieval.legs.bm25_scoring import TermQuery, ranked
 
 BESIDE = 2
 """Turns this close to a good one are scored too, even if they share no term with the query."""
@@ -21,7 +21,7 @@ class Bm25Retriever:
         """The best eligible memories by BM25; none if no term occurs."""
         query_terms, postings, profile = query.query_terms, query.snapshot.postings, query.profile
         memories = query.snapshot.index.memories
-        term_query = bm25_scoring.TermQuery.from_postings(
+        term_query = TermQuery.from_postings(
             postings, query_terms.terms, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
         )
         docs_of_term = {
@@ -36,7 +36,7 @@ class Bm25Retriever:
         if query_terms.periods:
             details["periods"] = [str(period) for period in query_terms.periods]
         # A turn that only asks a question is seldom the answer; its terms count in the turn after it.
-        docs, scores = bm25_scoring.ranked(
+        docs, scores = ranked(
             term_query,
             memories,
             query.view.visible,

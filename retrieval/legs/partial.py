@@ -27,9 +27,9 @@ from retrieval.index.slots import Slots
 from retrieval.index.snapshot import NamespaceSnapshot
 from retrieval.index.strings import NONE
 from retrieval.index.terms import Postings, TermPostings
-from retrieval.legs import bm25_scoring
 from retrieval.legs.base import within_deadline
 from retrieval.legs.bm25 import BESIDE
+from retrieval.legs.bm25_scoring import BEFORE_SHARES, TermQuery, ranked
 from retrieval.legs.query_terms import QueryTerms, in_periods
 from retrieval.profiles.profile import Profile
 from retrieval.store import vectors
@@ -40,7 +40,7 @@ from retrieval.store.pool import Pool
 from retrieval.store.visibility import seen_by
 from retrieval.types.search import Degradation, Leg, SearchOptions, SearchRequest
 
-_STEPS = 2 * (BESIDE + len(bm25_scoring.BEFORE_SHARES))
+_STEPS = 2 * (BESIDE + len(BEFORE_SHARES))
 """Turns to read on each side of the best ones: their context, and as many again because some may not be visible."""
 
 _MEMORIES: LiteralString = """
@@ -181,10 +181,8 @@ async def _postings(
             docs = docs[is_listed]
             found[term] = TermPostings(docs, tfs[is_listed], known.length.values[docs])
     wanted = replace(part.snapshot.postings, terms=found)
-    query = bm25_scoring.TermQuery.from_postings(
-        wanted, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight
-    )
-    best = [bm25_scoring.ranked(query, known, mask, mask, count=fan_out)[0] for mask in part[2:]]
+    query = TermQuery.from_postings(wanted, k1=profile.bm25_k1, b=profile.bm25_b, period_weight=profile.period_weight)
+    best = [ranked(query, known, mask, mask, count=fan_out)[0] for mask in part[2:]]
     await _read_around(conn, part.snapshot, np.unique(np.concatenate(best)))
     return wanted
 
