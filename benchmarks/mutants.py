@@ -72,7 +72,12 @@ MUTANTS = [
     without("tombstones read", "'') from bm25_tombstone where ns = %(ns)s", "test_statements"),
     without("supersession set anew", "where m.ns = %(ns)s and m.id = any(%(ids)s) and m.superseded_at"),
     # Visibility, ranking, packing.
-    Mutant("anchors need not be visible", "near, seen, rules", "near, anchors, rules", "test_graph_leg -k anchor"),
+    Mutant(
+        "anchors need not be visible",
+        "neighbourhood, eligible_anchors, rules",
+        "neighbourhood, anchors, rules",
+        "test_graph_leg -k anchor",
+    ),
     Mutant("an entry that fits exactly is left out", "if cost > self._left", "if cost >= self._left", "test_pack"),
     Mutant(
         "a budget is passed by a token", "if tokens_used > max_tokens", "if tokens_used > max_tokens + 1", "test_pack"

@@ -20,31 +20,35 @@ from graph.rules import Rule
 
 def begin(view: GraphView, seeds: Sequence[Seed], *, rules: Sequence[Rule], bounds: Bounds) -> Neighbourhood:
     """Hop 0: the memories that mention the query's entities, and the entities related to these by `rules`."""
-    near = Neighbourhood(seeds, view.memories, bounds)
+    neighbourhood = Neighbourhood(seeds, view.memories, bounds)
     if seeds:
-        near.begin(view)
-        near.joined = _relations(view, near, rules)
-    return near
+        neighbourhood.begin(view)
+        neighbourhood.joined = _relations(view, neighbourhood, rules)
+    return neighbourhood
 
 
-def walk(view: GraphView, near: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> None:
+def walk(view: GraphView, neighbourhood: Neighbourhood, anchors: Mapping[int, float], *, rules: Sequence[Rule]) -> None:
     """Extend the result of `begin` by a walk from it and some anchors.
 
     With `max_hops` 0 it has only memories that mention a seed, and anchors; `anchors` has the strength > 0 of eligible
     memories close to the query.
     """
-    started, bounds = monotonic(), near.bounds
+    started, bounds = monotonic(), neighbourhood.bounds
     if anchors:
-        near.anchor(anchors)
-    while (hops := near.hops) < bounds.max_hops and near.room > 0 and monotonic() - started < bounds.time_s:
-        if hops and near.memories >= bounds.enough:
+        neighbourhood.anchor(anchors)
+    while (
+        (hops := neighbourhood.hops) < bounds.max_hops
+        and neighbourhood.room > 0
+        and monotonic() - started < bounds.time_s
+    ):
+        if hops and neighbourhood.memories >= bounds.enough:
             break
-        top = near.best(_narrowed(bounds.memories_per_hop, hops)) if hops or not anchors else dict(anchors)
-        relations = _relations(view, near, rules) if hops else near.joined
+        top = neighbourhood.best(_narrowed(bounds.memories_per_hop, hops)) if hops or not anchors else dict(anchors)
+        relations = _relations(view, neighbourhood, rules) if hops else neighbourhood.joined
         if not (top or relations):
             break
         entities = _narrowed(bounds.entities_per_hop, hops)
-        if near.onward(view, top, relations, entities=entities, from_anchors=bool(anchors) and not hops):
+        if neighbourhood.onward(view, top, relations, entities=entities, from_anchors=bool(anchors) and not hops):
             continue
         if not anchors or hops:
             break
@@ -56,14 +60,14 @@ def _narrowed(width: int, hops: int) -> int:
     return max(min(width, 2), width >> hops)
 
 
-def _relations(view: GraphView, near: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
+def _relations(view: GraphView, neighbourhood: Neighbourhood, rules: Sequence[Rule]) -> dict[int, JoinedEdge]:
     """The entities related to those of the last hop, each with its strongest relation."""
-    active = near.frontier
+    active = neighbourhood.frontier
     if not view.graph.relations.related(active):
         return {}
     strongest: dict[int, JoinedEdge] = {}
     # Strongest first; two entities may be joined by several edges, inferred from each other.
-    known = near.entities if near.hops else active  # the seeds
+    known = neighbourhood.entities if neighbourhood.hops else active  # the seeds
     for edge in joined(view.graph, view.eligible, active, rules=rules, known=known):
         strongest.setdefault(edge.entity, edge)
     return strongest

@@ -61,7 +61,7 @@ class GraphRetriever:
         view = GraphView(graph=index.graph, memories=size, eligible=query.view.eligible)
         max_hops = query.profile.hops if query.request.max_hops is None else query.request.max_hops
         bounds = structs.replace(self._bounds, max_hops=max_hops)
-        near = begin(view, seeds, rules=rules, bounds=bounds)  # while the other legs still run
+        neighbourhood = begin(view, seeds, rules=rules, bounds=bounds)  # while the other legs still run
         others = await query.other_rankings() if max_hops else {}
         anchors = anchors_of(others, query.profile.anchors)
         details["anchors_from"] = [leg.value for leg, hits in others.items() if anchors.keys() & hits.docs.tolist()]
@@ -70,9 +70,9 @@ class GraphRetriever:
             return LegRanking(docs=np.empty(0, np.int64), scores=np.empty(0), ids=ids, details=details)
         with query.stopwatch.span("graph_walk"):
             # A leg may have found a memory that was added or removed meanwhile.
-            seen = {doc: part for doc, part in anchors.items() if is_in_mask(doc, view.eligible)}
-            walk(view, near, seen, rules=rules)
-            found, activations = near.activations()
+            eligible_anchors = {doc: part for doc, part in anchors.items() if is_in_mask(doc, view.eligible)}
+            walk(view, neighbourhood, eligible_anchors, rules=rules)
+            found, activations = neighbourhood.activations()
             share, most = query.profile.adjacency, max(MAX_COMPARED, query.fan_out)
             docs, activations = spread_to_neighbours(
                 found[:most],
@@ -82,7 +82,7 @@ class GraphRetriever:
                 links=(index.memories.previous.values, index.memories.next.values),
                 eligible=view.eligible,
             )
-        details |= {"anchors": len(anchors), "hops": near.hops, "memories": len(found)}
+        details |= {"anchors": len(anchors), "hops": neighbourhood.hops, "memories": len(found)}
         entity_idfs = tuple(math.log(1 + size / seed.mentions) / math.log(1 + size) for seed in seeds)
         if docs.size:
             embedding = await self._embedding(query)
@@ -96,7 +96,7 @@ class GraphRetriever:
         if not query.request.explain or not docs.size:
             return ranking
         async with self._pool.connection() as conn:
-            return structs.replace(ranking, paths=await paths_to(conn, index, near, seeds, ranking.docs))
+            return structs.replace(ranking, paths=await paths_to(conn, index, neighbourhood, seeds, ranking.docs))
 
     async def _embedding(self, query: LegQuery) -> NDArray[np.float32] | None:
         try:

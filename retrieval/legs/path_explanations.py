@@ -18,11 +18,15 @@ from retrieval.store import entities as stored_entities
 
 
 async def paths_to(
-    conn: Connection, index: NamespaceIndex, near: Neighbourhood, seeds: Sequence[Seed], docs: NDArray[np.int64]
+    conn: Connection,
+    index: NamespaceIndex,
+    neighbourhood: Neighbourhood,
+    seeds: Sequence[Seed],
+    docs: NDArray[np.int64],
 ) -> dict[int, GraphPath]:
     """The paths to some memories, by slot; empty if reached only as a neighbour in a session or document."""
-    collected = set(near.docs)
-    paths = {doc: near.path(doc) for doc in docs.tolist() if doc in collected}
+    collected = set(neighbourhood.docs)
+    paths = {doc: neighbourhood.path(doc) for doc in docs.tolist() if doc in collected}
     links = [link for path in paths.values() for link in path]
     relations = [link.joined_by for link in links if link.joined_by is not None]
     through = sorted({link.through for link in links if link.through is not None})
