@@ -189,7 +189,7 @@ async def take_aliases(conn: Connection, ns: int, keys: Collection[str]) -> None
 
 async def aliases_of(conn: Connection, ns: int, removed: Collection[int], *, but: Sequence[DocGraph]) -> set[Alias]:
     """The aliases given by memories about to be removed, except those that new memories give."""
-    removed_too = {Alias(*row) for row in await _of(conn, _GIVEN_ALIASES, ns, removed)}
+    removed_too = {Alias(*row) for row in await _fetch_if_any(conn, _GIVEN_ALIASES, ns, removed)}
     given = [each for doc in but for each in doc.entities]
     return removed_too - {Alias(key, entity_id(normalize(each.name))) for each in given for key, _ in each.alias_keys()}
 
@@ -275,7 +275,7 @@ async def _take_types_back(
     typed = [entity for entity in entities if types.get(entity, "thing") not in FOUND_TYPES]
     given = dict.fromkeys(typed, "thing") | {
         entity: type_
-        for entity, name, type_ in await _of(conn, _GIVEN_TYPES, ns, typed)
+        for entity, name, type_ in await _fetch_if_any(conn, _GIVEN_TYPES, ns, typed)
         if entity_id(normalize(name)) == entity
     }
     changed = {entity: type_ for entity, type_ in given.items() if type_ != types[entity]}
@@ -338,16 +338,16 @@ async def _lock_entities(conn: Connection, ns: int, batch: GraphRows) -> tuple[d
     return types, added
 
 
-async def _lock(conn: Connection, how: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
+async def _lock(conn: Connection, mode: LiteralString, ns: int, entities: Collection[int]) -> dict[int, str]:
     """Lock the entities that exist; returns their types."""
-    return dict(await _of(conn, _LOCK + how, ns, entities))
+    return dict(await _fetch_if_any(conn, _LOCK + mode, ns, entities))
 
 
 async def _ids(conn: Connection, sql: LiteralString, ns: int, numbers: Collection[int]) -> list[int]:
-    return [entity for (entity,) in await _of(conn, sql, ns, numbers)]
+    return [entity for (entity,) in await _fetch_if_any(conn, sql, ns, numbers)]
 
 
-async def _of(conn: Connection, sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
+async def _fetch_if_any(conn: Connection, sql: LiteralString, ns: int, numbers: Collection[int]) -> list[Any]:
     """The rows of a statement about entities or memories; not run if there are none."""
     params = {"ns": ns, "numbers": array_text(sorted(numbers)), "tokenized": _TOKENIZED}
     return await fetch(conn, sql, params) if numbers else []

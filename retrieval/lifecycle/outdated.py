@@ -75,9 +75,9 @@ class OutdatedMemories:
         """
         written = [result.id for result in results if result.id and result.status in ("created", "updated")]
         try:
-            suggested = await self._of(name, written) if written else {}
+            suggested = await self._suggestions(name, written) if written else {}
         except VectorsReplaced:
-            suggested = await self._of(name, written)
+            suggested = await self._suggestions(name, written)
         return [
             structs.replace(result, may_supersede=suggested.get(result.id, []))
             if result.id and result.status in ("created", "updated")
@@ -85,7 +85,7 @@ class OutdatedMemories:
             for result in results
         ]
 
-    async def _of(self, name: str, ids: Sequence[str]) -> Mapping[str, list[str]]:
+    async def _suggestions(self, name: str, ids: Sequence[str]) -> Mapping[str, list[str]]:
         async with namespaces.opened(self._pool, name) as (conn, namespace):
             stored = await memories.read(conn, namespace.ns, by_id(ids))
         terms = {each.doc: _terms(each, namespace.settings.language) for each in stored}
@@ -98,20 +98,20 @@ class OutdatedMemories:
             for each, slot in zip(stored, slots, strict=True)
             if slot != NO_SLOT and columns.alive[slot] and not columns.asks[slot] and columns.length[slot] <= MOST_TERMS
         }
-        likest = await self._likest(snapshot, {slot: terms[each.doc] for slot, each in statements.items()})
-        alike = by_id(sorted({memory_id for some in likest.values() for memory_id in some}))
+        most_similar = await self._most_similar(snapshot, {slot: terms[each.doc] for slot, each in statements.items()})
+        similar = by_id(sorted({memory_id for some in most_similar.values() for memory_id in some}))
         async with self._pool.connection() as conn:
-            others = {each.memory.id: each.memory for each in await memories.read(conn, namespace.ns, alike)}
+            others = {each.memory.id: each.memory for each in await memories.read(conn, namespace.ns, similar)}
         return {
             new.memory.id: [
                 memory_id
-                for memory_id in likest[slot]
+                for memory_id in most_similar[slot]
                 if memory_id in others and len(deduplicate([new.memory, others[memory_id]])) > 1  # no repetition
             ][:MOST_SUGGESTED]
             for slot, new in statements.items()
         }
 
-    async def _likest(
+    async def _most_similar(
         self, snapshot: NamespaceSnapshot, terms: Mapping[int, Collection[int]]
     ) -> Mapping[int, list[str]]:
         """The ids of the most similar older memories, best first, by slot of the new ones, given with their terms."""
@@ -123,7 +123,7 @@ class OutdatedMemories:
         slots = [*shared, *(slot for docs, _ in shared.values() for slot in docs.tolist())]
         vectors = QueryVectors(self._pool, snapshot.index)
         await vectors.read(list(dict.fromkeys(slots)))
-        return {slot: _alike(snapshot, vectors, slot, *found) for slot, found in shared.items()}
+        return {slot: _similar_enough(snapshot, vectors, slot, *found) for slot, found in shared.items()}
 
 
 def _terms(stored: StoredMemory, language: str) -> frozenset[int]:
@@ -135,7 +135,7 @@ def _sharing_words(
     snapshot: NamespaceSnapshot, visible: NDArray[np.bool_], new: int, terms: Collection[int]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The slots of older memories that share the rarest words with a new one, and the rarity of these words."""
-    postings = _rare(snapshot.postings, terms)
+    postings = _rare_terms(snapshot.postings, terms)
     if not postings:
         return np.empty(0, np.int64), np.empty(0)
     docs, places = np.unique(np.concatenate([docs for docs, _ in postings]), return_inverse=True)
@@ -147,7 +147,7 @@ def _sharing_words(
     return docs[rarest].astype(np.int64), rarity[rarest]
 
 
-def _rare(postings: Postings, terms: Collection[int]) -> list[tuple[NDArray[np.int32], float]]:
+def _rare_terms(postings: Postings, terms: Collection[int]) -> list[tuple[NDArray[np.int32], float]]:
     """The slots that have each rare term, and its rarity: 1 - ln(df + 1/2) / ln(N + 1)."""
     scale = math.log(postings.memories + 1)
     occurring = [postings.terms[term].docs for term in terms if term in postings.terms]
@@ -169,7 +169,7 @@ def _may_be_outdated(
     return np.asarray(mask, np.bool_)
 
 
-def _alike(
+def _similar_enough(
     snapshot: NamespaceSnapshot, vectors: QueryVectors, slot: int, docs: NDArray[np.int64], rarity: NDArray[np.float64]
 ) -> list[str]:
     """The ids of the memories that are similar enough, the most similar first."""

@@ -55,7 +55,7 @@ class Reachability:
         self._is_silent = False
         self._is_back = asyncio.Event()
         self._is_back.set()
-        self._doubted = asyncio.Event()
+        self._recheck_requested = asyncio.Event()
         self._waiting: dict[asyncio.Timeout, float] = {}
         self._in_use: dict[Connection, float] = {}
         self._logged: set[str] = set()
@@ -70,13 +70,13 @@ class Reachability:
         if self._is_silent:
             raise StoreUnavailable("the database does not answer")
         if self.is_lost:
-            self.doubt()
+            self.recheck()
             async with self.waiting(), asyncio.timeout(2 * self.limit_s):
                 await self._is_back.wait()
 
-    def doubt(self) -> None:
+    def recheck(self) -> None:
         """Check the database now, because a connection of the pool was closed."""
-        self._doubted.set()
+        self._recheck_requested.set()
 
     def use(self, connection: Connection) -> None:
         """Record that a caller holds a connection."""
@@ -86,7 +86,7 @@ class Reachability:
         """Record that the caller returned it, and whether all its statements were answered."""
         self._in_use.pop(connection, None)
         if connection.closed:
-            self.doubt()
+            self.recheck()
         elif is_answered:
             self._answered = time.monotonic()
 
@@ -129,9 +129,9 @@ class Reachability:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_INTERVAL_S):
-                    await self._doubted.wait()
-            if self._doubted.is_set() or self.is_lost or self._is_slow():
-                self._doubted.clear()
+                    await self._recheck_requested.wait()
+            if self._recheck_requested.is_set() or self.is_lost or self._is_slow():
+                self._recheck_requested.clear()
                 try:
                     await self._ask()
                 except Exception:  # keep watching
@@ -199,7 +199,7 @@ class Reachability:
                 del self._waiting[limit]
                 limit.reschedule(asyncio.get_running_loop().time())
         if self._waiting:
-            self.doubt()
+            self.recheck()
 
     def _log_once(self, level: int, message: str) -> None:
         """Log a message once until the database takes connections again."""

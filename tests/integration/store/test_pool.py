@@ -297,7 +297,7 @@ async def test_an_attempt_that_the_closing_pool_overtakes_leaves_no_connection_o
 
     watch = Reachability(attempt)
     async with asyncio.timeout(60), watch.watched():
-        watch.doubt()
+        watch.recheck()
         await accepted.wait()
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -322,7 +322,7 @@ async def test_an_attempt_that_the_closing_pool_overtakes_ends_with_it(database_
 
     watch = Reachability(attempt)
     async with asyncio.timeout(30), watch.watched():
-        watch.doubt()
+        watch.recheck()
         await begun.wait()
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -344,6 +344,6 @@ async def test_an_event_loop_that_was_late_is_not_a_lost_database(
 
     watch = Reachability(attempt)
     async with asyncio.timeout(60), watch.watched():
-        watch.doubt()
+        watch.recheck()
         await accepted.wait()
     assert watch.losses == 0
