@@ -195,7 +195,7 @@ async def aliases_of(conn: Connection, ns: int, removed: Collection[int], *, but
 
 
 async def not_given(conn: Connection, ns: int, aliases: Collection[Alias], *, but: Collection[int]) -> list[Alias]:
-    """The aliases that no memory gives, nor a caller by hand, ignoring the memories in `but`."""
+    """The aliases given neither by a memory other than those in `but` nor by hand."""
     columns = {"keys": text_array([each.key for each in aliases]), "entities": array_text(e.entity for e in aliases)}
     rows = await fetch(conn, _NOT_GIVEN, {"ns": ns, "but": array_text(but), **columns})
     return [Alias(*row) for row in rows]
@@ -299,7 +299,7 @@ async def _remove_unused(conn: Connection, ns: int, entities: Collection[int]) -
     unused = await _ids(conn, _LOCK_UNUSED, ns, entities)
     # Only a statement that starts after the locks are held sees mentions committed before that.
     gone = await _ids(conn, _REMOVE_ENTITIES, ns, unused)
-    # The deletion waited for any writer that holds an entity nevertheless, but did not see what it wrote.
+    # The deletion waited for a writer that did lock an entity, but does not see what that wrote.
     if await _ids(conn, _REMOVED_THOUGH_USED, ns, unused):
         raise TransactionRollback("other writers mention entities that were taken away at this moment")
     return gone

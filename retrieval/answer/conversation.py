@@ -229,9 +229,9 @@ def question_in(text: str) -> str:
 
 
 def _written_out(text: str) -> list[ChatMessage]:
-    """The messages of a conversation that was written out; none if a question may stand before or after it.
+    """The messages of a conversation that was written out as one text.
 
-    Nor if all lines have the same role: logs and settings have such lines, too.
+    Empty if a question may stand before or after it, or if all lines have one role, as in logs and settings.
     """
     before, *turns = _TURN.split(text)
     said = [(_ROLES[role.casefold()], content.strip()) for role, content in zip(turns[::2], turns[1::2], strict=True)]

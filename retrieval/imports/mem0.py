@@ -26,7 +26,7 @@ FILES = ("*.json", "*.jsonl")
 _LISTS = ("results.item", "memories.item", "item", "")
 _RELATIONS = "relations.item"
 _ABOUT = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "role", "attributed_to")
-"""Whom or what a memory is about; kept in its metadata."""
+"""Fields that say who or what a memory is about; kept in its metadata."""
 
 
 def recognise(source: ImportFile, context: ImportContext) -> bool:

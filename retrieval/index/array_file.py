@@ -142,7 +142,7 @@ def read(path: Path) -> tuple[bytes, dict[str, NDArray[Any]]]:
         mapped = mmap.mmap(file.fileno(), length, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     if xxhash.xxh3_64_intdigest(memoryview(mapped)[_PREFIX.size :]) != checksum:
         raise DamagedFile("its checksum is wrong")
-    mapped.madvise(mmap.MADV_DONTNEED)  # pages not used yet shall not count as this process's memory
+    mapped.madvise(mmap.MADV_DONTNEED)  # pages that are not in use yet do not count as this process's memory
     (header_length,) = _HEADER_LENGTH.unpack_from(mapped, _PREFIX.size)
     body = _FIXED + header_length
     header = msgspec.json.decode(memoryview(mapped)[_FIXED:body], type=Header)

@@ -176,7 +176,7 @@ class Columns(Persistent):
             found = [code for code in self.names.names_in(text).values() if speaks(code)]
             memories_of = cache(lambda: np.bincount(codes[alive] + 1, minlength=len(self.speakers.values) + 1)[1:])
             for bearers in self.names.bearers_in(text):
-                if len(bearers) > _FEW_BEARERS:  # all deleted, each would be looked for in vain
+                if len(bearers) > _FEW_BEARERS:  # if all are deleted, each would be looked for
                     bearers = bearers[memories_of()[bearers] > 0]
                 found += islice(filter(speaks, map(int, bearers)), 2)  # a short name of two names neither
             likely = {self.speakers.values[code]: code for code in found}

@@ -93,7 +93,7 @@ def check_meaning(memory: MemoryInput) -> None:
 
 
 def _names(memory: MemoryInput) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """The names, aliases and types of entities and relations, each after its place."""
+    """The names, aliases and types of entities and relations, as pairs of the field's path and the name."""
     for place, entity in enumerate(memory.entities):
         yield ("entities", place, "name"), entity.name
         yield ("entities", place, "type"), entity.type

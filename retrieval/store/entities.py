@@ -157,7 +157,7 @@ async def aliases(
 
 
 async def aliases_by_hand(conn: Connection, ns: int) -> list[tuple[str, str]]:
-    """All aliases given by hand, each after the key of its entity."""
+    """All aliases given by hand, as pairs of the entity's key and the alias."""
     return [(key, name) for key, name in await fetch(conn, _ALL_BY_HAND, {"ns": ns})]
 
 
