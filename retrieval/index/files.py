@@ -54,8 +54,10 @@ class IndexFiles:
         """Files in `cache` of the database with the `store.index_files.origin` given; its folder may not exist yet."""
         self._origin = origin
         database, _, _ = origin.rpartition("/")
-        self._database, its_tables = (hashlib.sha256(each.encode()).hexdigest()[:16] for each in (database, origin))
-        self.folder = cache / f"{self._database}-{its_tables}"
+        of_database, of_tables = (hashlib.sha256(each.encode()).hexdigest()[:16] for each in (database, origin))
+        self.folder = cache / f"{of_database}-{of_tables}"
+        self._of_database = f"{of_database}-*"
+        """Pattern of this folder and those of the database's former tables."""
         self._unusable: set[Path] = set()
         """Unusable files that cannot be removed."""
 
@@ -67,8 +69,11 @@ class IndexFiles:
         """
         files = cls(cache, await index_files.origin(conn))
         files.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in set(files.folder.parent.glob(f"{files._database}-*")) - {files.folder}:
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in set(files.folder.parent.glob(files._of_database)) - {files.folder}:
+            try:
+                await asyncio.to_thread(shutil.rmtree, folder)
+            except OSError as exc:
+                log.warning("the index files in %s are of no use and cannot be removed: %s", folder, exc)
         await files.tidy(conn)
         return files
 
