@@ -65,7 +65,7 @@ async def _serve(opening: AbstractAsyncContextManager[AsyncClient], namespace: s
                 try:
                     await serving
                 except* BrokenPipeError:  # the assistant has gone, and left a call without waiting for its answer
-                    pass
+                    sys.unraisablehook = lambda _: None  # what is left unwritten fails again; Python 3.13 complains
     finally:
         if stopped.done():
             os._exit(stopped.result())  # asyncio would wait for the thread that reads standard input
