@@ -31,6 +31,7 @@ from retrieval.preparation import Preparation, PreparedQuery
 from retrieval.profiles.models import ModelRegistry
 from retrieval.profiles.profile import DEFAULT
 from retrieval.profiles.registry import ProfileRegistry
+from retrieval.store import reachability
 from retrieval.store.pool import Pool
 from retrieval.timings import Stopwatch
 from retrieval.types.memory import MemoryInput
@@ -295,7 +296,8 @@ async def test_a_remembered_embedding_changes_nothing(bench: Bench) -> None:
         await bench.search({**breaking}, embedder=embedder)
 
 
-async def test_a_search_that_is_cancelled_leaves_nothing_running(bench: Bench) -> None:
+async def test_a_search_that_is_cancelled_leaves_nothing_running(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reachability, "SLOW_S", PATIENCE_S)  # or the pool may be looking after the database meanwhile
     embedder = CachedEmbedder(bench.embedder, max_entries=10, max_age_s=60)
     await bench.search(bench.legs(), embedder=embedder)  # loads the namespace, as others may need it too
     for leg in Leg:
