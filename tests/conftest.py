@@ -49,6 +49,8 @@ os.environ.setdefault("TRIVET_LEG_TIMEOUT_S", str(PATIENCE_S))
 # Nor on the terminal of whoever runs the tests: Rich would break lines elsewhere, and colour them.
 for variable in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE"):
     os.environ.pop(variable, None)
+# Nor on a proxy that may be set: all that they ask is on this machine.
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost,::1"
 # Nor on the run: each uses the same examples. `--hypothesis-profile=search` tries others, to find what these miss.
 for name, is_always_the_same, examples in (("search", False, 200), ("trivet", True, 50)):
     hypothesis.settings.register_profile(
