@@ -99,7 +99,7 @@ def infer(
     size of the evidence, at most `max_inferred`. The search stops after `max_tried` edges tried as premises.
 
     >>> from graph.rules import transitive
-    >>> stated = [Stated(1, "part of", 2, 7), Stated(2, "part of", 3, 8)]
+    >>> stated = [StatedRelation(1, "part of", 2, 7), StatedRelation(2, "part of", 3, 8)]
     >>> [found] = infer(stated, [transitive("part_of")], max_inferred=10, max_rounds=4)
     >>> found.key, found.rule, found.depth, [edge.doc for edge in found.evidence]
     ((1, 'part_of', 3), 'transitive', 1, [7, 8])

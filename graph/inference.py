@@ -132,7 +132,7 @@ def sentence(edge: JoinedEdge, names: Mapping[int, str]) -> str:
     """An edge in words, with its derivation; an entity without a name is shown by its number.
 
     >>> names = {1: "Ann", 2: "Team X", 3: "Acme"}
-    >>> steps = Stated(1, "part_of", 2, 7), Stated(2, "part_of", 3, 8)
+    >>> steps = StatedRelation(1, "part_of", 2, 7), StatedRelation(2, "part_of", 3, 8)
     >>> sentence(JoinedEdge(3, 1, "part_of", True, 0.9, steps, "transitive"), names)
     'Ann —part of→ Acme, since Ann —part of→ Team X and Team X —part of→ Acme (transitive)'
     >>> sentence(JoinedEdge(1, 2, "part of", False, 1.0, steps[:1], None), names)
