@@ -352,7 +352,7 @@ class Trivet:
     async def candidate_inputs(self, answer: Answer) -> CandidateInputs | None:
         """The rescorer's inputs for the memories that the legs ranked, by id, for training."""
         query, candidates = answer.query.request.query, answer.ordering.candidates
-        embedding = await self.embedders.get(answer.namespace.settings.embedder).embed_query(query)
+        embedding = await answer.query.embedding()
         vectors = QueryVectors(self._pool, answer.index)
         await vectors.read(candidates.docs)
         inputs = candidate_inputs(answer.index.memories, vectors, query, embedding, candidates)

@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 
 from graph.linking import matched_words, possible_names
 from retrieval.answer.conversation import Conversation, question_in
-from retrieval.embedding.cache import CachedEmbedder, Embedding
+from retrieval.embedding.cache import CachedEmbedder, Embedding, MeanEmbedding
 from retrieval.embedding.embedders import Embedders
 from retrieval.errors import AllLegsFailed
 from retrieval.index.registry import IndexRegistry, StillReading
@@ -32,7 +32,9 @@ from retrieval.store.namespaces import Namespace
 from retrieval.store.pool import Pool
 from retrieval.text.languages import resolve_language
 from retrieval.text.misspellings import CORRECTED, Misspelt, misspelt
+from retrieval.text.speakers import in_first_person
 from retrieval.timings import Stopwatch
+from retrieval.types.namespace import DEFAULT_EMBEDDER
 from retrieval.types.search import Degradation, Leg, Mode, PackSize, SearchRequest
 
 SPARE_HITS = 10
@@ -83,7 +85,7 @@ class PreparedQuery(StartedQuery, frozen=True, eq=False, kw_only=True):
     """A request with everything that a search needs before its legs run.
 
     Attributes:
-        embedding: the query's embedding by the namespace's embedder.
+        embedding: the query's embedding by the namespace's embedder, for the legs and the rescorer.
         models: the profile's.
         degraded: the legs that cannot run on this snapshot.
         explicit_weighting: the weighting if it does not depend on the query, else None.
@@ -108,8 +110,8 @@ class PreparedQuery(StartedQuery, frozen=True, eq=False, kw_only=True):
 
     @property
     def classifier_embedding(self) -> Embedding:
-        """The query's embedding by the classifier's embedder."""
-        own = self.models.classifier_embedder == self.snapshot.namespace.settings.embedder
+        """The query's embedding by the classifier's embedder, with all names."""
+        own = self.models.classifier_embedder == self.snapshot.namespace.settings.embedder != DEFAULT_EMBEDDER
         return self.embedding if own else self.default_embedding
 
     @property
@@ -194,7 +196,7 @@ class Preparation:
         rescores = wants_rescoring(request, profile)
         return PreparedQuery(
             *astuple(started),
-            embedding=self._embedding_for(snapshot.namespace, started),
+            embedding=self._search_embedding(snapshot, started),
             snapshot=snapshot,
             query_terms=query_terms,
             view=view,
@@ -246,6 +248,23 @@ class Preparation:
         if embedder is self._embedders.default:
             return started.default_embedding
         return self._embedding(embedder, started.request, started.stopwatch)
+
+    def _search_embedding(self, snapshot: NamespaceSnapshot, started: StartedQuery) -> Embedding:
+        """The query's embedding; of one in English by the bundled embedder, halfway to that in the first person.
+
+        The vector of a turn tells above all who speaks, so a name in the query finds any short turn of that speaker,
+        while "I" finds what is said of oneself. In other languages names are most of what this embedder understands
+        (docs/decisions/0052-names-in-embeddings.md).
+        """
+        embedding, request = self._embedding_for(snapshot.namespace, started), started.request
+        memories, query = snapshot.index.memories, request.query
+        if snapshot.namespace.settings.embedder != DEFAULT_EMBEDDER:
+            return embedding
+        said = in_first_person(query, [memories.speakers.values[code] for code in memories.speakers_named(query)])
+        if said == query:
+            return embedding
+        other = self._embedding(self._embedders.default, structs.replace(request, query=said), started.stopwatch)
+        return MeanEmbedding(embedding, other)
 
     async def _snapshot(
         self, name: str, request: SearchRequest, *, also: Sequence[int] = (), waits: bool = False

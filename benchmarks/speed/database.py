@@ -47,6 +47,11 @@ _VECTORS = """
     select id, embedding from memory where ns = (select ns from namespace where name = %(namespace)s)
 """
 
+_SPEAKERS = """
+    select distinct speaker from memory where ns = (select ns from namespace where name = %(namespace)s)
+        and speaker is not null
+"""
+
 _DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
 
 
@@ -79,6 +84,12 @@ def count_eligible(url: str, namespace: str, filters: Mapping[str, Filters]) -> 
             }
             [(found[name],)] = conn.execute(_ELIGIBLE, parameters).fetchall()
     return found
+
+
+def speakers_in(url: str, namespace: str) -> list[str]:
+    """The speakers of the namespace's memories."""
+    with psycopg.connect(url) as conn:
+        return [speaker for (speaker,) in conn.execute(_SPEAKERS, {"namespace": namespace})]
 
 
 def nearest(

@@ -13,12 +13,14 @@ from msgspec.structs import replace
 
 from benchmarks.speed.client import Connection, closed_loop, post
 from benchmarks.speed.corpus import DAYS, EPOCH, TAGS, TEAMS, Corpus
-from benchmarks.speed.database import nearest
+from benchmarks.speed.database import nearest, speakers_in
 from benchmarks.speed.figures import EmbeddingUse, LegRecall, SmallNamespaces, Throughput, Timing, spread
 from benchmarks.speed.plan import SMALL_MEMORIES, large_name, small_name
 from benchmarks.speed.queries import Queries
 from benchmarks.speed.vectors import open_embedder
+from retrieval.embedding.cache import halfway
 from retrieval.errors import StoreUnavailable
+from retrieval.text.speakers import in_first_person, named_speakers
 from retrieval.types.search import Filters, Mode, SearchRequest, SearchResponse
 
 TOP_K = 10
@@ -173,9 +175,12 @@ async def measure_recall(port: int, url: str, size: int, queries: Queries, count
     A result counts if it is as similar as the exact tenth, so ties do not matter. Duplicates merged into other results
     count, too, as the leg returned them.
     """
-    texts = queries.take(count)
+    texts, speakers = queries.take(count), speakers_in(url, large_name(size))
+    in_person = [in_first_person(text, named_speakers(text, speakers)) for text in texts]
     embedder = open_embedder()
-    vectors = np.stack([await embedder.embed_query(text) for text in texts])
+    # What a search compares: a question that names a speaker is embedded in two wordings.
+    pairs = [[await embedder.embed_query(wording) for wording in both] for both in zip(texts, in_person, strict=True)]
+    vectors = np.stack([halfway(*pair) for pair in pairs])
     await embedder.aclose()
     returned = []
     every = SearchRequest(query="", top_k=TOP_K, mode=Mode.VECTOR, source_cap=200, diversity=0.0, explain=True)

@@ -179,3 +179,29 @@ class Embedding:
     def fragment_share(self) -> float:
         """The share of the query that the model reads in fragments."""
         return self._embedder.fragment_share(self._text)
+
+
+class MeanEmbedding(Embedding):
+    """The direction halfway between the vectors of two wordings of a query."""
+
+    def __init__(self, query: Embedding, other: Embedding) -> None:
+        self._query, self._other = query, other
+
+    async def __call__(self) -> NDArray[np.float32]:
+        """As for one wording."""
+        return halfway(await self._query(), await self._other())
+
+    async def or_none(self, *, timeout_s: float) -> NDArray[np.float32] | None:
+        """As for one wording; each may take that long."""
+        query, other = [await each.or_none(timeout_s=timeout_s) for each in (self._query, self._other)]
+        return None if query is None or other is None else halfway(query, other)
+
+    def fragment_share(self) -> float:
+        """The share of the query as it was asked."""
+        return self._query.fragment_share()
+
+
+def halfway(one: NDArray[np.float32], other: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The unit vector of the sum of two, which are never opposite."""
+    both = one + other
+    return both / np.float32(np.linalg.norm(both))

@@ -107,7 +107,7 @@ def misspelt(text: str, unknown: Collection[str], language: str) -> list[Misspel
             found.append(Misspelt(match.span(), match[0], variants, term_ids(stems(variants))))
             if len(found) == MOST_MISSPELT:
                 break
-    return found if found and _seems_english(text) else []
+    return found if found and seems_english(text) else []
 
 
 @lru_cache(maxsize=16_384)
@@ -144,7 +144,7 @@ def variants_of(word: str) -> Iterator[str]:
             yield from (f"{before}{letter}{after}" for letter in _CONFUSED[here])
 
 
-def _seems_english(text: str) -> bool:
+def seems_english(text: str) -> bool:
     """Whether a text has more function words of English than of other languages, or none of those, and is not long."""
     words = text.lower().split()
     foreign, english = (

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from graph.names import is_unspaced, normalize
 from graph.spellings import HONORIFICS
 from graph.stopwords import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES, PLAIN_GIVEN_NAMES, STOP_WORDS
 from retrieval.text.characters import fold
+from retrieval.text.misspellings import seems_english
 
 _WORDS = ORDINARY_NAMES | STOP_WORDS
 _UNCALLED = HONORIFICS | STOP_WORDS - GIVEN_NAMES
 _ASSISTANTS = frozenset(("assistant", "ai", "agent", "bot", "chatbot", "model", "system"))
+_ROLES = _ASSISTANTS | {"human", "user"}
 
 
 def plain_name(name: str) -> str:
@@ -67,6 +69,31 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
         for speaker in named
         if plain_name(speaker) not in _WORDS or re.search(rf"\s{re.escape(fold(speaker))}\b", fold(text))
     }
+
+
+def in_first_person(text: str, speakers: Collection[str]) -> str:
+    """An English text that names these speakers, without diacritics and with "I" and "my" for names in Latin letters.
+
+    Other texts are returned unchanged.
+
+    >>> in_first_person("What did José's friend Liz buy?", ["José", "Elizabeth Lima"])
+    'What did my friend I buy?'
+    >>> in_first_person("Will you pay the bill of William?", ["William"])
+    'Will you pay the bill of I?'
+    """
+    full = {plain_name(speaker) for speaker in speakers} - _ROLES
+    forms = sorted(filter(str.isascii, full.union(*map(short_names, speakers))), key=len, reverse=True)
+    if not forms or not seems_english(text):
+        return text
+
+    def pronoun(found: re.Match[str]) -> str:
+        name, possessive = found.groups()
+        is_plain = name.lower() in PLAIN_GIVEN_NAMES or name.lower() in full - _WORDS
+        is_name = is_plain or (found.start() > 0 and name[0].isupper())
+        return ("my" if possessive else "I") if is_name else found[0]
+
+    any_form = rf"\b({'|'.join(map(re.escape, forms))})\b(['’]s\b)?"
+    return re.sub(any_form, pronoun, fold(text), flags=re.IGNORECASE)
 
 
 def _has_capital(word: str, text: str) -> bool:

@@ -108,6 +108,23 @@ async def test_misspelt_words_where_english_is_given_by_its_code(client: httpx.A
     assert found.json()["explanation"]["query"] == "Which pottery class?"
 
 
+async def test_a_speakers_name_does_not_decide_the_vector_leg(client: httpx.AsyncClient) -> None:
+    """Any short turn is nearer to "Nate" than one that says something; other languages are read by their names."""
+    texts = ("Nate: Take care!", "Nate: I avoid shellfish.", "Nate: Sounds good to me.", "Nate: Hi, long time no see!")
+    queries = ("What is Nate allergic to?", "Wogegen ist Nate allergisch?")
+    found = {}
+    for speaker in ("Nate", None):
+        names = f"/v1/namespaces/names-of-{speaker}"
+        memories = [{"id": text, "text": text, "speaker": speaker} for text in texts]
+        assert (await client.post(f"{names}/memories", json={"memories": memories})).status_code == 201
+        for query in queries:
+            asked = {"query": query, "mode": Mode.VECTOR}
+            found[query, speaker] = (await client.post(f"{names}/search", json=asked)).json()["results"]
+    english, german = ([found[query, speaker] for speaker in ("Nate", None)] for query in queries)
+    assert [each[0]["id"] for each in english] == ["Nate: I avoid shellfish.", "Nate: Take care!"]
+    assert [each["score"] for each in german[0]] == [each["score"] for each in german[1]]
+
+
 async def test_every_filter(client: httpx.AsyncClient, subtests: pytest.Subtests) -> None:
     """Filters apply before the cut to `top_k`."""
     for filters, expected in (
@@ -244,6 +261,6 @@ async def test_metrics(client: httpx.AsyncClient) -> None:
     for leg in Leg:
         assert values[f'trivet_stage_seconds_count{{stage="{leg}"}}'] == "2.0"
         assert values[f'trivet_degraded_total{{leg="{leg}"}}'] == "0.0"  # so that an alert on its rise sees the first
-    assert values['trivet_embedding_cache_total{outcome="hit"}'] == "1.0"
-    assert values['trivet_embedding_cache_total{outcome="miss"}'] == "2.0"
+    assert values['trivet_embedding_cache_total{outcome="hit"}'] == "2.0"  # with Caroline's name, and without
+    assert values['trivet_embedding_cache_total{outcome="miss"}'] == "3.0"
     assert "support" not in answer.text

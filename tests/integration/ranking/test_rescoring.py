@@ -215,7 +215,7 @@ async def test_what_is_known_of_the_candidates(engine: Trivet) -> None:
     assert [known.has_title[at[each]] for each in ("t0", "d0")] == [False, True]
     assert known.titled[at["d0"]] == pytest.approx(2 / 3), "in and Rome are asked for, walks are not"
     assert known.titled[at["t0"]] == 0.0
-    embedding = await engine.embedders.default.embed_query(QUERY)
+    embedding = await answer.query.embedding()
     assert known.vectors is not None
     np.testing.assert_allclose(np.linalg.norm(known.vectors, axis=1), 1.0, atol=1e-3)
     np.testing.assert_allclose(known.own, known.vectors @ embedding, atol=1e-6)
