@@ -72,6 +72,8 @@ class IndexFiles:
         for folder in set(files.folder.parent.glob(files._of_database)) - {files.folder}:
             try:
                 await asyncio.to_thread(shutil.rmtree, folder)
+            except FileNotFoundError:  # another process that starts removes it
+                continue
             except OSError as exc:
                 log.warning("the index files in %s are of no use and cannot be removed: %s", folder, exc)
         await files.tidy(conn)

@@ -507,6 +507,23 @@ async def test_a_start_removes_the_files_of_tables_that_were_rewritten(start: St
     assert len(files_in(tmp_path)) == 1
 
 
+async def test_processes_that_start_together_remove_the_same_former_files(
+    start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = await saved(start)
+    async with one.pool.connection() as conn:
+        await conn.execute("vacuum full memory_change")
+    remove = shutil.rmtree
+
+    def remove_after_another(folder: Path) -> None:
+        remove(folder)
+        remove(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_after_another)
+    await start()
+    assert "cannot be removed" not in caplog.text
+
+
 async def test_new_vectors_make_a_file_useless(start: Start) -> None:
     one = await saved(start)
     async with one.pool.connection() as conn:
