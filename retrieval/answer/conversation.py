@@ -219,8 +219,7 @@ def question_in(text: str) -> str:
         [number for number, sentence in enumerate(sentences) if asks(sentence)]
         for asks in (is_mere_question, _is_request)
     )
-    line = text[: max(first, 0)].rstrip()
-    if line[-1:].isalnum() and (line[0].islower() or _MAY_ASK.match(line) or _REQUEST.match(line)):
+    if _may_ask(text[: max(first, 0)]):
         requests = [number for number in requests if spans[number][1] <= first]
     asking = at_an_end(questions) or questions or at_an_end(requests)
     if not asking:
@@ -231,22 +230,36 @@ def question_in(text: str) -> str:
 def _written_out(text: str) -> list[ChatMessage]:
     """The messages of a conversation that was written out as one text.
 
-    Empty if a question may stand before or after it, or if all lines have one role, as in logs and settings.
+    Empty if a question may stand before or after it, if all lines have one role, as in logs and settings, or if none is
+    the assistant's and something stands before them, as in a report with its `System:` and `User:`.
     """
     before, *turns = _TURN.split(text)
     said = [(_ROLES[role.casefold()], content.strip()) for role, content in zip(turns[::2], turns[1::2], strict=True)]
-    if len({role for role, _ in said}) < 2 or _asks(before):
+    roles, is_short = {role for role, _ in said}, len(text) <= MOST_ASKING_CHARS
+    if len(roles) < 2 or _asks(before) or (before.strip() and "assistant" not in roles):
+        return []
+    if is_short and (_may_ask(before) or any(map(_is_request, _sentences(before)))):
         return []
     role, content = said[-1]
     _, is_after, last = content.rpartition("\n")
-    if role != "user" and is_after and (len(text) <= MOST_ASKING_CHARS or _asks(last)):
+    if role != "user" and is_after and (is_short or _asks(last)):
         return []
     return [ChatMessage(role=role, content=content) for role, content in said]
 
 
 def _asks(text: str) -> bool:
     """Whether a sentence of a text is a question."""
-    return any(is_mere_question(text[slice(*span)]) for span in sentence_spans(text))
+    return any(map(is_mere_question, _sentences(text)))
+
+
+def _may_ask(line: str) -> bool:
+    """Whether a line without an end may be a question or a request."""
+    line = line.strip()
+    return line[-1:].isalnum() and bool(line[0].islower() or _MAY_ASK.match(line) or _REQUEST.match(line))
+
+
+def _sentences(text: str) -> list[str]:
+    return [text[slice(*span)] for span in sentence_spans(text)]
 
 
 def _is_request(sentence: str) -> bool:

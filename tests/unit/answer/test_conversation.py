@@ -110,10 +110,17 @@ ASKED = "Please list the sailing boats that Ana sold in Porto."
                 "user: ana\nsystem: prod\nWhy does the import fail?",
                 "Who is on call?\nUser: ana\nUser: bob",
                 "User: ana\nUser: bob",
+                "The import fails\n\n**System:** Ubuntu\n**User:** admin",
+                *(
+                    f"{asked}\n\nUser: Hi!\nAssistant: Hello!"
+                    for asked in (ASKED, ASKED[:-1], "where is Ines", "Is Ana in")
+                ),
             )
         ),
         ("User: Who is Ines?\nAssistant: Your sister.\n", "Who is Ines?"),
         ("User: Who is Ines?\nAssistant:", "Who is Ines?"),
+        ("System: Be brief.\nUser: Who is Ines?", "Who is Ines?"),
+        ("Chat with Claude\n\nUser: Who is Ines?\nAssistant: Your sister.", "Who is Ines?"),
         *(
             (f"{user}Who is Ines?\r\n\r\n{reply}Your sister.\r\n\r\n{user}Where is she?", "Who is Ines? Where is she?")
             for user, reply in (
