@@ -192,8 +192,8 @@ class MeanEmbedding(Embedding):
         return halfway(await self._query(), await self._other())
 
     async def or_none(self, *, timeout_s: float) -> NDArray[np.float32] | None:
-        """As for one wording; each may take that long."""
-        query, other = [await each.or_none(timeout_s=timeout_s) for each in (self._query, self._other)]
+        """As for one wording."""
+        query, other = await asyncio.gather(*(each.or_none(timeout_s=timeout_s) for each in (self._query, self._other)))
         return None if query is None or other is None else halfway(query, other)
 
     def fragment_share(self) -> float:

@@ -202,7 +202,7 @@ class Bench:
 @pytest.fixture
 async def bench(pool: Pool, embedder: OnnxEmbedder) -> Bench:
     memories = [
-        MemoryInput(id="a", text="Caroline adopted Biscuit in Porto."),
+        MemoryInput(id="a", text="Caroline adopted Biscuit in Porto.", speaker="Caroline"),
         MemoryInput(id="b", text="Biscuit is a Maine Coon."),
     ]
     await Ingest(pool, uncached(embedder)).add("n", memories)
