@@ -17,9 +17,7 @@ import psycopg
 from retrieval.store.embedded.cluster import Cluster
 from retrieval.store.embedded.instance import DATABASE
 from retrieval.store.embedded.programs import is_root, run_program
-
-WITHIN_S = 30.0
-"""Maximum time of anything before a test gives up."""
+from tests.processes import PATIENCE_S
 
 FAST = {"fsync": "off", "shared_buffers": "64MB"}
 """Settings of a PostgreSQL that does not wait for the disk."""
@@ -76,7 +74,7 @@ class Server:
 
     def child(self, kind: str) -> psutil.Process:
         """The child with that name; waits for it, since a standby may reconnect."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             with suppress(psutil.NoSuchProcess):
                 for each in self._postmaster().children():
@@ -141,7 +139,7 @@ class Servers:
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:
     """Wait until a condition holds."""
-    async with asyncio.timeout(WITHIN_S):
+    async with asyncio.timeout(PATIENCE_S):
         while not await holds():  # noqa: ASYNC110  # other processes tell nobody
             await asyncio.sleep(0.02)
 

@@ -44,6 +44,7 @@ from retrieval.types.memory import EntityInput, MemoryInput, MemoryPatch, Relati
 from retrieval.types.search import Exclude, Filters, SearchRequest
 from tests.examples import share_of_examples
 from tests.graph_edges import latest_edges, weightiest_edges
+from tests.processes import PATIENCE_S
 from tests.turns import hashed
 
 NAMES = (f"n{number}" for number in itertools.count())
@@ -356,7 +357,7 @@ async def test_others_go_on_while_names_are_entered(
     def meanwhile(names: EntityNames, *args: Any) -> None:
         went_on = threading.Event()
         loop.call_soon_threadsafe(went_on.set)
-        assert went_on.wait(10)
+        assert went_on.wait(PATIENCE_S)
         enter(names, *args)
 
     monkeypatch.setattr(EntityNames, entered, meanwhile)
