@@ -235,31 +235,26 @@ def _written_out(text: str) -> list[ChatMessage]:
     """
     before, *turns = _TURN.split(text)
     said = [(_ROLES[role.casefold()], content.strip()) for role, content in zip(turns[::2], turns[1::2], strict=True)]
-    roles, is_short = {role for role, _ in said}, len(text) <= MOST_ASKING_CHARS
-    if len(roles) < 2 or _asks(before) or (before.strip() and "assistant" not in roles):
-        return []
-    if is_short and (_may_ask(before) or any(map(_is_request, _sentences(before)))):
+    roles = {role for role, _ in said}
+    if len(roles) < 2 or (before.strip() and "assistant" not in roles) or _asks(before) or _may_ask(before):
         return []
     role, content = said[-1]
     _, is_after, last = content.rpartition("\n")
-    if role != "user" and is_after and (is_short or _asks(last)):
+    if role != "user" and is_after and (len(text) <= MOST_ASKING_CHARS or _asks(last)):
         return []
     return [ChatMessage(role=role, content=content) for role, content in said]
 
 
 def _asks(text: str) -> bool:
-    """Whether a sentence of a text is a question."""
-    return any(map(is_mere_question, _sentences(text)))
+    """Whether a sentence of a text is a question or a request."""
+    sentences = [text[slice(*span)] for span in sentence_spans(text)]
+    return any(is_mere_question(sentence) or _is_request(sentence) for sentence in sentences)
 
 
 def _may_ask(line: str) -> bool:
     """Whether a line without an end may be a question or a request."""
     line = line.strip()
     return line[-1:].isalnum() and bool(line[0].islower() or _MAY_ASK.match(line) or _REQUEST.match(line))
-
-
-def _sentences(text: str) -> list[str]:
-    return [text[slice(*span)] for span in sentence_spans(text)]
 
 
 def _is_request(sentence: str) -> bool:

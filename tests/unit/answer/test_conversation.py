@@ -102,6 +102,8 @@ ASKED = "Please list the sailing boats that Ana sold in Porto."
             f"user: Hi!\nassistant: {STORY}\n\nWhat boats did Ana sell in Porto?",
             "What boats did Ana sell in Porto?",
         ),
+        (f"user: Hi!\nassistant: {TALE}\n\n{ASKED}", ASKED),
+        (f"{ASKED}\n\nuser: Hi!\nassistant: {TALE}", ASKED),
         *(
             (text, text)
             for text in (
