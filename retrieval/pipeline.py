@@ -90,8 +90,9 @@ class Pipeline:
         if not any(weighting.weights[leg] > 0 for leg in results.rankings):  # the weights of an intent may be 0
             raise results.no_answer()
         rrf_k = request.rrf_k or weighting.recipe.rrf_k
-        fan_out = query.fan_out_for(weighting.recipe.fan_out, profile)
-        candidates = Candidates.from_rankings(truncate(results.rankings, fan_out))
+        state_order = query.state_order
+        rankings = state_order.break_ties(results.rankings) if state_order else results.rankings
+        candidates = Candidates.from_rankings(truncate(rankings, query.fan_out_for(weighting.recipe.fan_out, profile)))
         limits = Limits.from_request(request, profile)
         check_relevance(request.min_relevance, rescores=query.rescores)
         async with TextReader(self._pool, query.snapshot, request, query.conversation) as reader:
@@ -110,7 +111,7 @@ class Pipeline:
                 rrf_k=rrf_k,
                 rescored=rescored,
                 named_time=query.named_time,
-                state_order=query.state_order,
+                state_order=state_order,
                 min_relevance=request.min_relevance,
                 identified=frozenset() if rescored is None else query.identified,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -21,6 +21,7 @@ from retrieval.text.speakers import short_names
 from retrieval.text.time.periods import Period, without
 from retrieval.text.time.sessions import LAST
 from retrieval.text.time.states import AskedState, find_state
+from retrieval.types.search import Leg
 
 PERIOD_SHARE = 0.1
 """Bonus for a memory of the query's period if the query also names a topic, as a share of the best score.
@@ -140,6 +141,15 @@ class StateOrder:
         # "The day before yesterday" asks for no earlier state.
         state = find_state(without(text, [period.span for period in periods])) if weight else None
         return None if state is None else cls(state, memories.created.values, weight)
+
+    def break_ties(self, rankings: Mapping[Leg, LegRanking]) -> dict[Leg, LegRanking]:
+        """Rankings with hits of the same score by time, not by id: a rank by id would hide which is the latest."""
+        by_time = {}
+        for leg, ranking in rankings.items():
+            ties = np.append(0, np.cumsum(ranking.scores[1:] != ranking.scores[:-1]))[: len(ranking)]
+            order = np.lexsort((-self.state * self.created[ranking.docs], ties))
+            by_time[leg] = replace(ranking, docs=ranking.docs[order], scores=ranking.scores[order])
+        return by_time
 
     def first(self, ranked: RankedCandidates, candidates: Candidates) -> RankedCandidates:
         """The order with later memories nearer to the top, or earlier ones if the query asks for those.

@@ -31,10 +31,18 @@ async def asked(trivet: Trivet, query: str, **options: object) -> SearchResponse
 
 async def test_the_latest_statement_comes_first_where_the_question_asks_for_now(trivet: Trivet) -> None:
     await trivet.add(NS, STATEMENTS)
-    now = await asked(trivet, "What city is Maria's home now?")
-    assert now.results[0].id == CITIES[-1]
-    assert now.explanation
-    assert now.explanation.time == "the query asks how things are now, so later memories rank higher"
+    for query in (
+        "In which city does Maria live now?",
+        "Where does Maria live now?",
+        "Where is Maria living these days?",
+        "What city does Maria currently live in?",
+        "What is Maria's current home?",
+        "What city is Maria's home now?",
+    ):
+        now = await asked(trivet, query)
+        assert now.results[0].id == CITIES[-1], query
+        assert now.explanation
+        assert now.explanation.time == "the query asks how things are now, so later memories rank higher"
 
 
 async def test_the_first_statement_comes_first_where_the_question_asks_for_then(trivet: Trivet) -> None:
