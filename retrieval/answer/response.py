@@ -120,6 +120,9 @@ def explanation(answer: Answer) -> Explanation:
     """The weights, the reason for them, and each leg's details."""
     ordering = answer.ordering
     identified = ordering.puts_identified_first
+    legs = {leg.value: {"hits": len(ranking), **ranking.details} for leg, ranking in answer.fused_rankings.items()}
+    if (wording := answer.query.embedding.also_read_as) and Leg.VECTOR in legs:
+        legs[Leg.VECTOR]["also_read_as"] = wording
     return Explanation(
         query=answer.query.request.query,
         weights=answer.weighting.reason,
@@ -127,7 +130,7 @@ def explanation(answer: Answer) -> Explanation:
         time=in_time.reason if (in_time := ordering.named_time or ordering.state_order) else None,
         rrf_k=ordering.rrf_k,
         fan_out=answer.query.fan_out_for(answer.weighting.recipe.fan_out, answer.query.profile),
-        legs={leg.value: {"hits": len(ranking), **ranking.details} for leg, ranking in answer.fused_rankings.items()},
+        legs=legs,
     )
 
 

@@ -143,7 +143,13 @@ class CachedEmbedder:
 
 
 class Embedding:
-    """A query's vector, computed once and awaited by each consumer when needed."""
+    """A query's vector, computed once and awaited by each consumer when needed.
+
+    Attributes:
+        also_read_as: the second of two wordings of which it is the mean; None if it is of one.
+    """
+
+    also_read_as: str | None = None
 
     def __init__(self, embedder: CachedEmbedder, text: str, stopwatch: Stopwatch, *, wanted: bool = True) -> None:
         self._embedder, self._text = embedder, text
@@ -186,6 +192,7 @@ class MeanEmbedding(Embedding):
 
     def __init__(self, query: Embedding, other: Embedding) -> None:
         self._query, self._other = query, other
+        self.also_read_as = other._text
 
     async def __call__(self) -> NDArray[np.float32]:
         """As for one wording."""

@@ -213,8 +213,9 @@ class Explanation(Struct, frozen=True, kw_only=True):
     `query` is what was searched for: of a conversation or a long text the question in it, with
     what seems misspelt replaced. `rescoring` is null if no rescorer ran, `time` if the query
     neither names a time from which there are memories nor asks about the present or an earlier
-    state. In the graph leg, `anchors_from` names the legs whose hits it walked on from: under
-    load it does not wait for a late leg, even if that leg still answers in time.
+    state. In the vector leg, `also_read_as` is a query that names a speaker in the first person.
+    In the graph leg, `anchors_from` names the legs whose hits it walked on from: under load it
+    does not wait for a late leg, even if that leg still answers in time.
     """
 
     query: str

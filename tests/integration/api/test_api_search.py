@@ -118,8 +118,11 @@ async def test_a_speakers_name_does_not_decide_the_vector_leg(client: httpx.Asyn
         memories = [{"id": text, "text": text, "speaker": speaker} for text in texts]
         assert (await client.post(f"{names}/memories", json={"memories": memories})).status_code == 201
         for query in queries:
-            asked = {"query": query, "mode": Mode.VECTOR}
-            found[query, speaker] = (await client.post(f"{names}/search", json=asked)).json()["results"]
+            asked = {"query": query, "mode": Mode.VECTOR, "explain": True}
+            answer = (await client.post(f"{names}/search", json=asked)).json()
+            in_person = answer["explanation"]["legs"]["vector"].get("also_read_as")
+            assert in_person == ("What is I allergic to?" if speaker and query == queries[0] else None)
+            found[query, speaker] = answer["results"]
     english, german = ([found[query, speaker] for speaker in ("Nate", None)] for query in queries)
     assert [each[0]["id"] for each in english] == ["Nate: I avoid shellfish.", "Nate: Take care!"]
     assert [each["score"] for each in german[0]] == [each["score"] for each in german[1]]
