@@ -9,7 +9,15 @@ from functools import lru_cache
 
 from graph.names import is_unspaced, normalize
 from graph.spellings import HONORIFICS
-from graph.stopwords import FORMAL_NAMES, GIVEN_NAMES, NICKNAMES, ORDINARY_NAMES, PLAIN_GIVEN_NAMES, STOP_WORDS
+from graph.stopwords import (
+    ENGLISH_FUNCTION_WORDS,
+    FORMAL_NAMES,
+    GIVEN_NAMES,
+    NICKNAMES,
+    ORDINARY_NAMES,
+    PLAIN_GIVEN_NAMES,
+    STOP_WORDS,
+)
 from retrieval.text.characters import fold
 from retrieval.text.misspellings import seems_english
 
@@ -17,6 +25,10 @@ _WORDS = ORDINARY_NAMES | STOP_WORDS
 _UNCALLED = HONORIFICS | STOP_WORDS - GIVEN_NAMES
 _ASSISTANTS = frozenset(("assistant", "ai", "agent", "bot", "chatbot", "model", "system"))
 _ROLES = _ASSISTANTS | {"human", "user"}
+
+_BEFORE_NAME = r"(?<![\w@.-])(?<!\w['’])(?<!//)"
+_AFTER_NAME = r"(?![\w@-]|\.\w)(['’]s\b|(?<=s)['’](?!\w))?"
+"""Around a name that is not in an address or a part of another name; with the ending of a possessive."""
 
 
 def plain_name(name: str) -> str:
@@ -74,26 +86,30 @@ def named_speakers(text: str, speakers: Iterable[str | None]) -> set[str]:
 def in_first_person(text: str, speakers: Collection[str]) -> str:
     """An English text that names these speakers, without diacritics and with "I" and "my" for names in Latin letters.
 
-    Other texts are returned unchanged.
+    Other texts, and those with no function word of it or nothing but names, are returned unchanged.
 
     >>> in_first_person("What did José's friend Liz buy?", ["José", "Elizabeth Lima"])
     'What did my friend I buy?'
+    >>> in_first_person("Did Jean-Luc mail dr. Jones' bill to jean@x.org?", ["Jean-Luc", "Dr Jones"])
+    'Did I mail my bill to jean@x.org?'
     >>> in_first_person("Will you pay the bill of William?", ["William"])
     'Will you pay the bill of I?'
     """
     full = {plain_name(speaker) for speaker in speakers} - _ROLES
     forms = sorted(filter(str.isascii, full.union(*map(short_names, speakers))), key=len, reverse=True)
-    if not forms or not seems_english(text):
+    is_english = re.search(r"\w['’]s\b", text) or not ENGLISH_FUNCTION_WORDS.isdisjoint(text.lower().split())
+    if not (forms and is_english and seems_english(text)):
         return text
 
     def pronoun(found: re.Match[str]) -> str:
         name, possessive = found.groups()
-        is_plain = name.lower() in PLAIN_GIVEN_NAMES or name.lower() in full - _WORDS
+        is_plain = name.lower() in PLAIN_GIVEN_NAMES or plain_name(name) in full - _WORDS
         is_name = is_plain or (found.start() > 0 and name[0].isupper())
         return ("my" if possessive else "I") if is_name else found[0]
 
-    any_form = rf"\b({'|'.join(map(re.escape, forms))})\b(['’]s\b)?"
-    return re.sub(any_form, pronoun, fold(text), flags=re.IGNORECASE)
+    any_form = "|".join(re.escape(form).replace(r"\ ", r"[\s.'’-]+") for form in forms)
+    said = re.sub(rf"{_BEFORE_NAME}({any_form}){_AFTER_NAME}", pronoun, fold(text), flags=re.IGNORECASE)
+    return text if set(re.findall(r"\w+", said)) <= {"I", "my"} else said
 
 
 def _has_capital(word: str, text: str) -> bool:
